@@ -1,0 +1,1 @@
+"""Score the steps an AI agent took against those it was expected to take."""

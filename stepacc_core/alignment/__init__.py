@@ -1,0 +1,1 @@
+"""Aligning expected with observed steps."""

@@ -1,0 +1,1 @@
+"""Trace conventions: from raw spans to canonical ones."""

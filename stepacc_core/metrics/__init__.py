@@ -1,0 +1,1 @@
+"""The metrics and their registry."""

@@ -1,0 +1,207 @@
+"""The canonical model: small frozen types that readers produce and metrics consume.
+
+Times are integers, nanoseconds since the Unix epoch, and are never rounded: they decide the order
+of steps. Everything here is plain data; `stepacc_core.partition_json` loads and dumps it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from stepacc_core.errors import FailureCode
+from stepacc_core.names import StepKind
+
+SpanKind = Literal[
+    "TOOL",
+    "AGENT",
+    "LLM",
+    "CHAIN",
+    "RETRIEVER",
+    "EMBEDDING",
+    "RERANKER",
+    "GUARDRAIL",
+    "EVALUATOR",
+    "PROMPT",
+    "UNKNOWN",
+]
+SpanStatus = Literal["OK", "ERROR", "UNSET"]
+PartitionType = Literal["trace", "session"]
+NotApplicableReason = Literal["no_required_kinds", "content_not_recorded"]
+
+_NO_ATTRIBUTES: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """A span event, or a log record joined to its span; a log's body is under `body` in `attributes`."""
+
+    name: str
+    time_unix_nano: int | None = None
+    attributes: Mapping[str, Any] = field(default_factory=lambda: _NO_ATTRIBUTES)
+
+
+@dataclass(frozen=True, slots=True)
+class RawSpan:
+    """A span as a producer wrote it, before any convention was applied.
+
+    Ids are lower-case hex, or whatever text the store uses. `parent_span_id` is None for a span without a parent
+    (null, empty and all zeros were already made None). Attribute values are JSON values.
+    """
+
+    trace_id: str
+    span_id: str
+    name: str
+    parent_span_id: str | None = None
+    start_time_unix_nano: int | None = None
+    end_time_unix_nano: int | None = None
+    status: SpanStatus = "UNSET"
+    status_message: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=lambda: _NO_ATTRIBUTES)
+    events: tuple[RawEvent, ...] = ()
+    resource: Mapping[str, Any] = field(default_factory=lambda: _NO_ATTRIBUTES)
+    scope_name: str = ""
+    scope_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call embedded in an LLM completion. `arguments` is parsed where it parses, else text."""
+
+    name: str
+    id: str | None = None
+    arguments: Any = None
+    full_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalSpan:
+    """One span in canonical form (`canonical_partition_v1`).
+
+    `tool_name` is bare; `tool_full_name` keeps what the producer wrote where it differs. `tool_calls` are those of the
+    completion, in its order. `calls_announced` is true for an LLM span that finished by asking for tools whose calls
+    were not recorded (content capture off).
+    """
+
+    trace_id: str
+    span_id: str
+    kind: SpanKind
+    name: str
+    parent_span_id: str | None = None
+    start_time_unix_nano: int | None = None
+    end_time_unix_nano: int | None = None
+    status: SpanStatus = "UNSET"
+    tool_name: str | None = None
+    tool_full_name: str | None = None
+    tool_arguments: Any = None
+    tool_call_id: str | None = None
+    agent_name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    calls_announced: bool = False
+    output: Any = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something a reader had to assume, or could not know, with the spans it concerns."""
+
+    kind: str
+    detail: str
+    span_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalTrace:
+    """All spans of one trace in canonical form, cleaned, with what identifies the trace.
+
+    `start_time_unix_nano` is that of the earliest timed span, None when no span is timed. `root_span_id` is None when
+    the trace has no root (contract, section 3).
+    """
+
+    trace_id: str
+    session_id: str | None
+    task_id: str | None
+    root_span_id: str | None
+    start_time_unix_nano: int | None
+    end_time_unix_nano: int | None
+    spans: tuple[CanonicalSpan, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationRef:
+    """The annotation revision that set the expectation of a partition."""
+
+    id: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalPartition:
+    """One trace or one session, resolved for scoring (`canonical_partition_v1`).
+
+    `expected_steps` is the column: a native list, JSON text, or None where nobody annotated. It is kept as given:
+    whether it is valid is the metric's to say, so that one bad annotation fails one occurrence.
+    """
+
+    partition_type: PartitionType
+    partition_id: str
+    session_id: str | None = None
+    task_id: str | None = None
+    expected_steps: Any = None
+    annotation: AnnotationRef | None = None
+    spans: tuple[CanonicalSpan, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step an agent took.
+
+    `kind` is `TOOL` for a tool-derived name (a TOOL span or an embedded call) and `AGENT` for an agent's; it decides
+    how the name is compared. `origin` tells a step read from a span from one read out of a completion.
+    """
+
+    name: str
+    kind: StepKind = "TOOL"
+    origin: Literal["span", "completion"] = "span"
+    full_name: str | None = None
+    arguments: Any = None
+    call_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    status: SpanStatus = "UNSET"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an occurrence could not be scored: a code of the contract and a sentence."""
+
+    code: FailureCode
+    message: str
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a metric says of one occurrence (contract of `agent.step_accuracy`, section 7).
+
+    `score` is a float in [0, 1] only when `status` is `scored`. `error` is set only when it is `failed`, `reason`
+    only when it is `not_applicable`. `metadata` is a plain, JSON-able dict; equal inputs give byte-equal metadata.
+    """
+
+    status: Literal["scored", "failed", "not_applicable"]
+    score: float | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    error: Failure | None = None
+    reason: NotApplicableReason | None = None
+
+    @property
+    def code(self) -> FailureCode | None:
+        """The failure code, or None when the occurrence did not fail."""
+        return self.error.code if self.error else None

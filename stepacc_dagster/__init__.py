@@ -1,0 +1,1 @@
+"""The Dagster plugin of stepacc."""

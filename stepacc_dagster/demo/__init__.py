@@ -1,0 +1,1 @@
+"""The demo: real traces, annotations and the run over them."""

@@ -1,0 +1,1 @@
+"""The local PostgreSQL server and Dagster instance."""

@@ -1,0 +1,1 @@
+"""The tables of the schema `stepacc` and the queries on them."""

@@ -1,0 +1,1 @@
+"""Tests on real Postgres and real Dagster."""
