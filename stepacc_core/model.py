@@ -6,7 +6,9 @@ of steps. Everything here is plain data; `stepacc_core.partition_json` loads and
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, with_config
 
 from stepacc_core.errors import FailureCode
 from stepacc_core.names import StepKind
@@ -27,6 +29,12 @@ SpanKind = Literal[
 SpanStatus = Literal["OK", "ERROR", "UNSET"]
 PartitionType = Literal["trace", "session"]
 NotApplicableReason = Literal["no_required_kinds", "content_not_recorded"]
+
+UnixNano = Annotated[int, Field(ge=0)]
+"""Nanoseconds since the Unix epoch; 0 is treated as missing."""
+
+_AS_WRITTEN = with_config(ConfigDict(extra="forbid", strict=True))
+"""How pydantic loads these types: unknown fields and fields of another type are refused, nothing is converted."""
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
 
@@ -63,6 +71,7 @@ class RawSpan:
     scope_version: str = ""
 
 
+@_AS_WRITTEN
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A tool call embedded in an LLM completion. `arguments` is parsed where it parses, else text."""
@@ -73,6 +82,7 @@ class ToolCall:
     full_name: str | None = None
 
 
+@_AS_WRITTEN
 @dataclass(frozen=True, slots=True)
 class CanonicalSpan:
     """One span in canonical form (`canonical_partition_v1`).
@@ -87,8 +97,8 @@ class CanonicalSpan:
     kind: SpanKind
     name: str
     parent_span_id: str | None = None
-    start_time_unix_nano: int | None = None
-    end_time_unix_nano: int | None = None
+    start_time_unix_nano: UnixNano | None = None
+    end_time_unix_nano: UnixNano | None = None
     status: SpanStatus = "UNSET"
     tool_name: str | None = None
     tool_full_name: str | None = None
@@ -103,6 +113,7 @@ class CanonicalSpan:
     cost_usd: float | None = None
 
 
+@_AS_WRITTEN
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Something a reader had to assume, or could not know, with the spans it concerns."""
@@ -130,6 +141,7 @@ class CanonicalTrace:
     gaps: tuple[Gap, ...] = ()
 
 
+@_AS_WRITTEN
 @dataclass(frozen=True, slots=True)
 class AnnotationRef:
     """The annotation revision that set the expectation of a partition."""
@@ -138,6 +150,7 @@ class AnnotationRef:
     revision: int
 
 
+@_AS_WRITTEN
 @dataclass(frozen=True, slots=True)
 class CanonicalPartition:
     """One trace or one session, resolved for scoring (`canonical_partition_v1`).

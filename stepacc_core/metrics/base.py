@@ -1,0 +1,108 @@
+"""What a metric is, and how one occurrence is evaluated with what makes the evaluation recognisable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from stepacc_core.errors import ConfigError, ScoringError
+from stepacc_core.fingerprint import fingerprint, steps_fingerprint
+from stepacc_core.metrics.manifest import Manifest
+from stepacc_core.model import CanonicalPartition, Result
+from stepacc_core.steps import collect_steps
+
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
+
+ReferenceOrigin = Literal["annotations", "column", "config"]
+
+PARAM_ROLE = "x-aip-param-role"
+"""Key in a config field's schema that marks it as no part of how a score is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The expectation an occurrence is measured against, as authored, and where it came from."""
+
+    value: Any
+    origin: ReferenceOrigin
+
+
+class Metric(Protocol[ConfigT]):
+    """A metric: its manifest, its config model, and a scorer of one occurrence."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The facts about this version of the metric."""
+
+    @property
+    def config_model(self) -> type[ConfigT]:
+        """The pydantic model of its config."""
+
+    def reference(self, partition: CanonicalPartition, config: ConfigT) -> Reference | None:
+        """Return the expectation in force for an occurrence, valid or not; None where there is none."""
+
+    def score(self, partition: CanonicalPartition, config: ConfigT) -> Result:
+        """Score one resolved partition; never raises for what is wrong with the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A result with the hashes that tell whether the same evaluation was made before.
+
+    `steps_hash` is None when the steps cannot be collected, `reference_hash` when there is no expectation.
+    """
+
+    result: Result
+    reference: Reference | None
+    reference_hash: str | None
+    steps_hash: str | None
+
+
+def evaluate(metric: Metric[ConfigT], partition: CanonicalPartition, config: ConfigT) -> Evaluation:
+    """Score one occurrence and fingerprint what the score depends on."""
+    reference = metric.reference(partition, config)
+    try:
+        steps_hash = steps_fingerprint(collect_steps(partition))
+    except ScoringError:
+        steps_hash = None
+    return Evaluation(
+        result=metric.score(partition, config),
+        reference=reference,
+        reference_hash=fingerprint(reference.value) if reference else None,
+        steps_hash=steps_hash,
+    )
+
+
+def build_config(metric: Metric[ConfigT], values: Mapping[str, Any]) -> ConfigT:
+    """Build a metric's config from plain values.
+
+    Raises:
+        ConfigError: a value is refused; the sentence names the field, what was given and what is allowed.
+    """
+    try:
+        return metric.config_model.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "config"
+        allowed = ", ".join(metric.config_model.model_fields)
+        given = "" if first["type"] == "value_error" else f"; given {first['input']!r}"
+        hint = f"; the fields are {allowed}" if first["type"] == "extra_forbidden" else ""
+        msg = f"Config of `{metric.manifest.name}`, field `{field}`: {first['msg']}{given}{hint}."
+        raise ConfigError(msg) from None
+
+
+def config_hash(config: BaseModel, step_policy: Mapping[str, Any] | None = None) -> str:
+    """Fingerprint what of a config decides how scores are computed.
+
+    Fields with a parameter role (run inputs and labels) are left out, so an edited annotation is no new config; the
+    source's step policy is part of it (contract, section 7).
+    """
+    deciding = {
+        name
+        for name, field in type(config).model_fields.items()
+        if not (isinstance(field.json_schema_extra, dict) and PARAM_ROLE in field.json_schema_extra)
+    }
+    return fingerprint(
+        {"config": config.model_dump(mode="json", include=deciding), "step_policy": dict(step_policy or {})}
+    )

@@ -1,0 +1,57 @@
+"""JSON form of a canonical partition (contract of `agent.step_accuracy`, section 9)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from stepacc_core.errors import PartitionError
+from stepacc_core.model import CanonicalPartition
+
+_ADAPTER = TypeAdapter(CanonicalPartition)
+_SHOWN = 80
+"""Characters of a refused value that a message shows."""
+
+
+def load_partition(document: str | bytes | Mapping[str, Any]) -> CanonicalPartition:
+    """Load one partition from JSON text or from a parsed JSON object.
+
+    Raises:
+        PartitionError: the document is no JSON object, or a field is unknown, missing or of another type; the message
+            names partition, span and field.
+    """
+    text = document if isinstance(document, str | bytes) else json.dumps(document)
+    try:
+        return _ADAPTER.validate_json(text)
+    except ValidationError as error:
+        raise PartitionError(_sentence(text, error.errors()[0])) from None
+
+
+def dump_partition(partition: CanonicalPartition) -> str:
+    """Dump a partition to one line of JSON; loading it again gives an equal partition."""
+    return _ADAPTER.dump_json(partition).decode()
+
+
+def _sentence(text: str | bytes, problem: ErrorDetails) -> str:
+    path = problem["loc"]
+    if problem["type"] == "json_invalid":
+        return f"A canonical partition is one JSON object, and this text is no JSON: {problem['msg']}."
+    document = json.loads(text)
+    where = f"Partition {_id(document, 'partition_id')}"
+    match path:
+        case ("spans", int(index), *rest):
+            where += f", span {_id(document['spans'][index], 'span_id')} (number {index})"
+            path = tuple(rest)
+        case _:
+            pass
+    field = ".".join(str(part) for part in path) or "(the whole value)"
+    given = repr(problem["input"])
+    given = given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…"
+    return f"{where}, field `{field}`: {problem['msg']}; given {given}."
+
+
+def _id(document: Any, key: str) -> str:
+    value = document.get(key) if isinstance(document, Mapping) else None
+    return f"`{value}`" if value else f"without a {key}"
