@@ -1,0 +1,48 @@
+"""The views of the schema `stepacc`: what reports and people read."""
+
+import sqlalchemy as sa
+
+from stepacc_dagster.storage.tables import SCHEMA, scores
+
+VIEWS: dict[str, str] = {
+    # NOT EXISTS rather than DISTINCT ON, so that a filter on any column reaches the index under it.
+    "current_scores": """
+        SELECT s.* FROM stepacc.scores s
+        WHERE NOT EXISTS (
+            SELECT 1 FROM stepacc.scores newer
+            WHERE newer.source = s.source
+              AND newer.partition_type = s.partition_type
+              AND newer.partition_id = s.partition_id
+              AND newer.metric = s.metric
+              AND newer.metric_version = s.metric_version
+              AND newer.config_hash = s.config_hash
+              AND (newer.confirmed_at, newer.id) > (s.confirmed_at, s.id)
+        )
+    """,
+    "score_lineage": """
+        SELECT s.id AS score_id, s.source, s.window_key, s.partition_type, s.partition_id,
+               CASE s.partition_type WHEN 'trace' THEN s.partition_id END AS trace_id, s.session_id, s.task_id,
+               s.metric, s.metric_version, s.config_hash, s.status, s.code, s.score, s.expected_from,
+               s.reference_hash, s.steps_hash,
+               a.id AS annotation_id, a.revision AS annotation_revision, a.target_type AS annotation_target_type,
+               a.target_id AS annotation_target_id, a.value AS annotation_value, a.author AS annotation_author,
+               a.note AS annotation_note, a.origin AS annotation_origin, a.created_at AS annotated_at,
+               s.dagster_run_id, s.evaluated_at, s.confirmed_at
+        FROM stepacc.scores s
+        LEFT JOIN stepacc.annotations a ON a.id = s.annotation_id
+    """,
+}
+"""The query of each view, by name."""
+
+VIEW_COMMENTS: dict[str, str] = {
+    "current_scores": "The evaluation that was confirmed last, per source, partition, metric, version and config. "
+    "A reader must name a version: scores of two versions do not compare.",
+    "score_lineage": "Every evaluation with the annotation revision that set its expectation, its trace or session "
+    "and the Dagster run that confirmed it.",
+}
+
+current_scores = sa.Table(
+    "current_scores",
+    sa.MetaData(schema=SCHEMA),  # of its own: the migrations own the view, and create_all must not make a table of it
+    *(sa.Column(column.name, column.type) for column in scores.columns),
+)
