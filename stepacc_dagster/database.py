@@ -1,0 +1,310 @@
+"""Database URLs, engines, and what the errors of a PostgreSQL server mean."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from stepacc_dagster.errors import DatabaseError, DatabaseUrlError, ServerTooOldError, UnreachableError
+
+URL_VARIABLE = "STEPACC_DATABASE_URL"
+DAGSTER_URL_VARIABLE = "STEPACC_DAGSTER_DATABASE_URL"
+DAGSTER_SCHEMA = "dagster"
+OLDEST_MAJOR = 15  # UNIQUE NULLS NOT DISTINCT
+
+_SHAPE = "postgresql://user:password@host:5432/database"
+_DRIVER = "postgresql+psycopg"  # always named: what plain postgresql:// means differs between SQLAlchemy 2.0 and 2.1
+_DAGSTER_DRIVER = "postgresql+psycopg2"  # dagster-postgres does not work on psycopg 3
+
+# What the server or libpq says when a connection fails, and the sentence for it. `True` marks what
+# may be over when one tries again.
+_REFUSALS = (
+    (r"password authentication failed|no password supplied", False, "refuses the user or the password: correct them"),
+    (
+        r"no pg_hba.conf entry|[Pp]eer authentication failed|Ident authentication failed",
+        False,
+        "does not let this user in from this machine: correct the user, or add a line to its pg_hba.conf",
+    ),
+    (r'role ".*" does not exist', False, "has no such user: correct it, or run CREATE ROLE there"),
+    (r'database ".*" does not exist', False, "has no such database: correct its name, or run CREATE DATABASE there"),
+    (
+        r"resolve host|translate host name|Name or service not known",
+        False,
+        "has a host name that nobody knows: correct it",
+    ),
+    (
+        r"Connection refused|No such file or directory",
+        True,
+        "does not answer: start the server, or correct the address",
+    ),
+    (r"timeout", True, "does not answer in time: check the address and the network, or set connect_timeout in the URL"),
+    (
+        r"too many clients|remaining connection slots",
+        True,
+        "has no free connection: try again, or raise max_connections",
+    ),
+    (r"starting up|shutting down|not yet accepting", True, "is starting or shutting down: try again in a moment"),
+)
+
+# Classes and codes of SQLSTATE that another try may get past. Not 57014: a statement that ran into
+# its time limit would do so again, and one that somebody cancelled was meant to end.
+_TRANSIENT_CLASSES = ("08", "40", "53")
+_TRANSIENT_CODES = ("25P03", "55P03", "57P01", "57P02", "57P03", "57P05", "58030")
+_PERMANENT_CODES = ("53400",)  # a configured limit, which stays
+
+
+def database_url(explicit: str | None = None) -> str | None:
+    """Return the URL of the database that was asked for, in the form that `connect_engine` takes.
+
+    Args:
+        explicit: a URL given by argument or setting, which wins.
+
+    Returns:
+        That one, else `STEPACC_DATABASE_URL`, else None.
+
+    Raises:
+        DatabaseUrlError: the URL is of no use.
+    """
+    given = explicit or os.environ.get(URL_VARIABLE)
+    return normalise_url(given) if given else None
+
+
+def normalise_url(url: str) -> str:
+    """Bring a database URL into the form `postgresql+psycopg://...`.
+
+    Args:
+        url: a URL as libpq or SQLAlchemy takes it: postgres://, postgresql:// or postgresql+psycopg://.
+
+    Returns:
+        The same with its driver named.
+
+    Raises:
+        DatabaseUrlError: it cannot be read, or names another driver or another database.
+    """
+    return _render(_parsed(url, driver="psycopg").set(drivername=_DRIVER))
+
+
+def connect_engine(url: str) -> sa.Engine:
+    """Make an engine with a small pool; nothing is connected yet.
+
+    Args:
+        url: any form that `normalise_url` takes.
+
+    Returns:
+        The engine; its connections carry the name `stepacc` and give up after ten seconds, unless
+        the URL says otherwise.
+
+    Raises:
+        DatabaseUrlError: the URL is of no use.
+    """
+    parsed = make_url(normalise_url(url))
+    defaults: dict[str, str | int] = {"application_name": "stepacc", "connect_timeout": 10}
+    return sa.create_engine(
+        parsed,
+        pool_size=2,
+        max_overflow=8,
+        pool_pre_ping=True,
+        connect_args={name: value for name, value in defaults.items() if name not in parsed.query},
+    )
+
+
+def check_reachable(engine: sa.Engine) -> None:
+    """Connect once, and see that the server is new enough.
+
+    Args:
+        engine: of `connect_engine`.
+
+    Raises:
+        UnreachableError: no server answers, or it lets nobody in.
+        ServerTooOldError: it is older than PostgreSQL 15.
+    """
+    try:
+        with engine.connect() as connection:
+            version = connection.execute(sa.text("SHOW server_version")).scalar_one()
+    except DBAPIError as error:
+        raise _unreachable(engine.url, error) from error
+    check_version(version)
+
+
+def check_version(version: str) -> None:
+    """Refuse a server that is too old.
+
+    Args:
+        version: its `server_version`, as "18.4" or "15.18 (Debian 15.18-0+deb12u1)".
+
+    Raises:
+        ServerTooOldError: it is older than PostgreSQL 15.
+    """
+    major = re.match(r"\d+", version)
+    if major is None or int(major[0]) < OLDEST_MAJOR:
+        message = (
+            f"The database server is PostgreSQL {version}, and stepacc needs {OLDEST_MAJOR} or newer: "
+            f"upgrade it, or set {URL_VARIABLE} to a newer server."
+        )
+        raise ServerTooOldError(message)
+
+
+def dagster_storage_url(url: str) -> str:
+    """Return the URL for Dagster's own tables, in the form that dagster-postgres takes.
+
+    Args:
+        url: the database of stepacc.
+
+    Returns:
+        `STEPACC_DAGSTER_DATABASE_URL` where it is set; else the same database, with the schema
+        `dagster` as the search path. Always with the driver psycopg2.
+
+    Raises:
+        DatabaseUrlError: one of the two is of no use.
+    """
+    if own := os.environ.get(DAGSTER_URL_VARIABLE):
+        return _render(_parsed(own, driver="psycopg2", variable=DAGSTER_URL_VARIABLE).set(drivername=_DAGSTER_DRIVER))
+    parsed = make_url(normalise_url(url))
+    options = parsed.query.get("options", "")
+    given = options if isinstance(options, str) else " ".join(options)
+    search_path = f"-csearch_path={DAGSTER_SCHEMA}"  # the last one given wins
+    merged = f"{given} {search_path}".strip()
+    return _render(parsed.set(drivername=_DAGSTER_DRIVER).update_query_dict({"options": merged}))
+
+
+def create_dagster_schema(engine: sa.Engine) -> None:
+    """Create the schema that `dagster_storage_url` names, where it is missing; safe at the same time from several.
+
+    Args:
+        engine: of stepacc's database.
+
+    Raises:
+        DatabaseError: the user may not create it.
+        UnreachableError: no server answers.
+    """
+    try:
+        with engine.begin() as connection:
+            # IF NOT EXISTS asks for the right to create even where there is nothing to do.
+            known = sa.text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+            if connection.execute(known, {"name": DAGSTER_SCHEMA}).first():
+                return
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('stepacc'), hashtext('dagster'))"))
+            connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {DAGSTER_SCHEMA}"))
+    except DBAPIError as error:
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise _unreachable(engine.url, error) from error
+        message = (
+            f"The user of {_address(engine.url)} may not create the schema {DAGSTER_SCHEMA!r}, where Dagster keeps its "
+            f"tables: have its owner run CREATE SCHEMA {DAGSTER_SCHEMA} AUTHORIZATION {engine.url.username}, "
+            f"or set {DAGSTER_URL_VARIABLE} to another database."
+        )
+        raise DatabaseError(message) from error
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether trying the same again later may succeed.
+
+    True for a lost connection, a server that starts or shuts down, a serialization failure, a
+    deadlock, a lock not to be had, too many connections, a full disk or memory. False for all
+    else, also for a statement time limit.
+
+    Args:
+        error: any error; those it was raised from are looked at too.
+    """
+    if isinstance(error, UnreachableError):
+        return error.transient
+    if isinstance(error, PoolTimeoutError | psycopg.errors.ConnectionTimeout):
+        return True
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or (error.orig is not None and is_transient(error.orig))
+    # psycopg 3 names the state `sqlstate`, and psycopg2, through which Dagster speaks, `pgcode`
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    if isinstance(state, str):
+        return state not in _PERMANENT_CODES and (state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_CODES)
+    if type(error).__module__.startswith("psycopg"):  # the connection failed or broke: there is a text only
+        refusal = _refusal(str(error))
+        lost = type(error).__name__ in {"OperationalError", "InterfaceError"}
+        return refusal[1] if refusal else lost
+    return error.__cause__ is not None and is_transient(error.__cause__)
+
+
+@contextmanager
+def open_database(explicit_url: str | None = None) -> Iterator[str]:
+    """Use the database asked for, else that of the local server, which runs as long as it is used.
+
+    Args:
+        explicit_url: a URL given by argument or setting.
+
+    Yields:
+        The URL, in the form that `connect_engine` takes.
+
+    Raises:
+        DatabaseError: the URL is of no use, or there is no local server to start.
+    """
+    if url := database_url(explicit_url):
+        yield url
+        return
+    if os.name == "nt":
+        message = f"The local server does not run on Windows: set {URL_VARIABLE} to {_SHAPE} of a PostgreSQL server."
+        raise DatabaseError(message)
+    from stepacc_dagster.local.postgres import running_postgres  # noqa: PLC0415 - it needs fcntl, which Windows lacks
+
+    with running_postgres() as server:
+        yield server.url()
+
+
+def _parsed(url: str, *, driver: str, variable: str = URL_VARIABLE) -> URL:
+    try:
+        parsed = make_url(url.strip())
+    except (ArgumentError, ValueError):
+        message = f"The database URL {_masked(url)!r} cannot be read: write {_SHAPE}, as in {variable}."
+        raise DatabaseUrlError(message) from None
+    backend, _, named = parsed.drivername.lower().partition("+")
+    if backend not in {"postgres", "postgresql"}:
+        message = f"The database URL begins with {backend}://, and stepacc stores in PostgreSQL only: write {_SHAPE}."
+        raise DatabaseUrlError(message)
+    if named not in {"", driver}:
+        message = (
+            f"The database URL names the driver {named!r}, and only {driver!r} works here: "
+            f"write postgresql:// in place of {parsed.drivername}://."
+        )
+        raise DatabaseUrlError(message)
+    if "@" in (parsed.host or ""):
+        message = (
+            f"The database URL has more than one @: write one that is part of the password as %40, as in {variable}."
+        )
+        raise DatabaseUrlError(message)
+    return parsed
+
+
+def _masked(url: str) -> str:
+    """A URL that could not be read, without what may be a password."""
+    hidden = re.sub(r"(?<=://).*@", "***@", url.strip())
+    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", hidden)
+
+
+def _render(url: URL) -> str:
+    return url.render_as_string(hide_password=False)
+
+
+def _address(url: URL) -> str:
+    """Where a URL points, as host:port/database or the socket's folder."""
+    host = url.host or url.query.get("host") or os.environ.get("PGHOST") or "localhost"
+    port = url.port or url.query.get("port") or os.environ.get("PGPORT") or 5432
+    return f"{host}:{port}/{url.database or ''}"
+
+
+def _refusal(said: str) -> tuple[str, bool, str] | None:
+    return next((refusal for refusal in _REFUSALS if re.search(refusal[0], said)), None)
+
+
+def _unreachable(url: URL, error: DBAPIError) -> UnreachableError:
+    said = str(error.orig)
+    if refusal := _refusal(said):
+        return UnreachableError(f"The database at {_address(url)} {refusal[2]}.", transient=refusal[1])
+    reason = said.splitlines()[0].strip() if said.strip() else type(error.orig).__name__
+    if url.password:
+        reason = reason.replace(str(url.password), "***")
+    message = f"The database at {_address(url)} cannot be used ({reason.rstrip('.')}): correct {URL_VARIABLE}."
+    return UnreachableError(message, transient=is_transient(error))

@@ -1,0 +1,67 @@
+"""The errors of the Dagster plugin, below `StepaccError`.
+
+```
+StepaccError
+├── SchemaError               the schema `stepacc` is not the one this version works with
+│   ├── SchemaMissingError    there is none
+│   ├── SchemaOlderError      it is older; `stepacc db upgrade` brings it up to date
+│   └── SchemaNewerError      it is of a version that this one does not know
+└── DatabaseError             the database cannot be used
+    ├── DatabaseUrlError      its URL cannot be read, or names another driver or database
+    ├── UnreachableError      no server answers, or it lets nobody in
+    ├── ServerTooOldError     it is older than PostgreSQL 15
+    └── LocalServerError      the local server cannot be started
+        └── MissingServerError    no PostgreSQL is installed
+```
+"""
+
+from stepacc_core.errors import StepaccError
+
+
+class DatabaseError(StepaccError):
+    """The database cannot be used; the message never shows a password."""
+
+
+class DatabaseUrlError(DatabaseError):
+    """A database URL cannot be read, or names another driver or another database."""
+
+
+class UnreachableError(DatabaseError):
+    """No server answers at the URL, or it lets nobody in.
+
+    Args:
+        message: a sentence with the address, the server's answer and what to do.
+        transient: whether trying again later may help, as after a refused connection.
+    """
+
+    def __init__(self, message: str, *, transient: bool) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class ServerTooOldError(DatabaseError):
+    """The server is older than PostgreSQL 15."""
+
+
+class LocalServerError(DatabaseError):
+    """The local PostgreSQL server cannot be started; the message names the place and its log."""
+
+
+class MissingServerError(LocalServerError):
+    """No PostgreSQL binaries are installed in any place that is looked in."""
+
+
+class SchemaError(StepaccError):
+    """The schema `stepacc` in the database is not the one this version works with."""
+
+
+class SchemaMissingError(SchemaError):
+    """The database has no tables of stepacc."""
+
+
+class SchemaOlderError(SchemaError):
+    """The tables are of an older version of stepacc; `stepacc db upgrade` brings them up to date."""
+
+
+class SchemaNewerError(SchemaError):
+    """The tables are of a version of stepacc that this one does not know."""
