@@ -60,12 +60,26 @@ def window_containing(ns: int, kind: WindowKind) -> Window:
     length = _LENGTH_NS[kind]
     start_ns = ns - ns % length
     try:
-        start = _EPOCH + timedelta(microseconds=start_ns // 1000)
+        start = moment(start_ns)
     except OverflowError:
         msg = f"{ns} ns since 1970 lies outside the years 1 to 9999; give nanoseconds, not another unit."
         raise ConfigError(msg) from None
     text = f"{start.year:04}-{start.month:02}-{start.day:02}"
     return Window(text if kind == "daily" else f"{text}-{start.hour:02}:00", start_ns, start_ns + length)
+
+
+def window_length_ns(kind: WindowKind) -> int:
+    """Return how long a window of a kind is."""
+    return _LENGTH_NS[kind]
+
+
+def moment(ns: int) -> datetime:
+    """Return nanoseconds since the Unix epoch as a UTC moment, cut to microseconds.
+
+    Raises:
+        OverflowError: it lies outside the years 1 to 9999.
+    """
+    return _EPOCH + timedelta(microseconds=ns // 1000)
 
 
 def _nanoseconds(moment: datetime) -> int:

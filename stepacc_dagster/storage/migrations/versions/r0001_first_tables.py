@@ -235,7 +235,7 @@ CREATE TABLE stepacc.scores (
     CONSTRAINT scores_evaluation_key UNIQUE NULLS NOT DISTINCT (source, partition_type, partition_id, metric, metric_version, config_hash, annotation_id, reference_hash, steps_hash),
     CONSTRAINT scores_partition_type CHECK (partition_type IN ('trace', 'session')),
     CONSTRAINT scores_status CHECK (status IN ('scored', 'failed', 'not_applicable')),
-    CONSTRAINT scores_score CHECK ((status = 'scored') = (score IS NOT NULL) AND score BETWEEN 0 AND 1),
+    CONSTRAINT scores_score CHECK ((status = 'scored') = (score IS NOT NULL)),
     CONSTRAINT scores_code CHECK ((status = 'failed') = (code IS NOT NULL)),
     CONSTRAINT scores_reason CHECK ((status = 'not_applicable') = (reason IS NOT NULL)),
     CONSTRAINT scores_annotation_id_fkey FOREIGN KEY(annotation_id) REFERENCES stepacc.annotations (id)
@@ -263,7 +263,7 @@ COMMENT ON COLUMN stepacc.scores.status IS 'scored, failed or not_applicable';
 COMMENT ON COLUMN stepacc.scores.code IS 'why it failed, such as missing_expected_steps';
 COMMENT ON COLUMN stepacc.scores.reason IS 'why it is not applicable, such as no_required_kinds';
 COMMENT ON COLUMN stepacc.scores.message IS 'the failure as a sentence';
-COMMENT ON COLUMN stepacc.scores.score IS '0 to 1, only when scored: a failure is never a 0';
+COMMENT ON COLUMN stepacc.scores.score IS '0 to 1, only when scored: a failure is never a 0. Out of range is kept, for a check to show';
 COMMENT ON COLUMN stepacc.scores.total_steps IS 'expected steps, a group''s members counted one by one';
 COMMENT ON COLUMN stepacc.scores.correct_steps IS 'expected steps that were observed where they were due';
 COMMENT ON COLUMN stepacc.scores.edit_distance IS 'insertions, deletions and substitutions; NULL where the method has none';
