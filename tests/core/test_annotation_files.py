@@ -1,0 +1,131 @@
+"""Annotation files: taken whole or not at all."""
+
+from typing import Any
+
+import pytest
+
+from stepacc_core.annotation_files import FileFormat, parse_annotations
+from stepacc_core.annotations import Annotation, AnnotationTarget, annotation_in_force
+from stepacc_core.errors import AnnotationError
+from stepacc_core.model import CanonicalPartition
+
+YAML = """
+source: support_agent
+annotations:
+  - target: {type: task, id: refund_damaged_item}
+    partition_type: trace
+    expected_steps: [lookup_order, [fetch_policy, fetch_history], issue_refund]
+    author: qa@example.org
+    note: confirmed with the refunds team
+  - target: {type: session, id: conv-42}
+    expected_steps: [lookup_order]
+"""
+JSON = """
+{"source": "support_agent", "annotations": [
+  {"target": {"type": "task", "id": "refund_damaged_item"}, "partition_type": "trace",
+   "expected_steps": ["lookup_order", ["fetch_policy", "fetch_history"], "issue_refund"],
+   "author": "qa@example.org", "note": "confirmed with the refunds team"},
+  {"target": {"type": "session", "id": "conv-42"}, "expected_steps": ["lookup_order"]}
+]}
+"""
+CSV = """source,target_type,target_id,partition_type,expected_steps,author,note
+support_agent,task,refund_damaged_item,trace,"[""lookup_order"", [""fetch_policy"", ""fetch_history""], ""issue_refund""]",qa@example.org,confirmed with the refunds team
+support_agent,session,conv-42,,"[""lookup_order""]",,
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "file_format"), [(YAML, "yaml"), (JSON, "json"), (CSV, "csv"), ("\ufeff" + CSV, "csv")]
+)
+def test_the_same_annotations_can_be_written_in_three_formats(text: str, file_format: FileFormat) -> None:
+    assert parse_annotations(text, file_format, name="f") == (
+        Annotation(
+            AnnotationTarget("task", "refund_damaged_item", "trace"),
+            ["lookup_order", ["fetch_policy", "fetch_history"], "issue_refund"],
+            source="support_agent",
+            author="qa@example.org",
+            note="confirmed with the refunds team",
+        ),
+        Annotation(AnnotationTarget("session", "conv-42", "session"), ["lookup_order"], source="support_agent"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{target: {type: task, id: t}}", ["entry 2 (task `t`)", "expected_steps"]),
+        ("{target: {type: task, id: t}, expected_steps: []}", ["entry 2", "hold no step"]),
+        ("{target: {type: task, id: t}, expected_steps: [a, [b, [c]]]}", ["entry 2", "group inside a group"]),
+        ("{target: {type: task, id: t}, expected_steps: [yes]}", ["entry 2", "True"]),
+        ("{target: {type: task, id: 7}, expected_steps: [a]}", ["entry 2 (task `7`)", "target.id", "7"]),
+        (
+            "{target: {type: span, id: t}, expected_steps: [a]}",
+            ["entry 2", "target.type", "'trace', 'session' or 'task'"],
+        ),
+        ("{target: {type: task, id: t}, expected_step: [a]}", ["entry 2", "expected_step"]),
+        ("{target: {type: trace, id: t}, partition_type: session, expected_steps: [a]}", ["entry 2", "does not fit"]),
+        ("{target: {type: task, id: first}, expected_steps: [b]}", ["entry 2", "entry 1 already"]),
+        ("just text", ["entry 2"]),
+    ],
+)
+def test_one_bad_entry_refuses_the_file_and_is_named(entry: str, said: list[str]) -> None:
+    text = f"annotations:\n- {{target: {{type: task, id: first}}, expected_steps: [a]}}\n- {entry}\n"
+
+    with pytest.raises(AnnotationError, match=r"`bad\.yaml` is not taken") as caught:
+        parse_annotations(text, "yaml", name="bad.yaml")
+
+    assert [part for part in said if part not in str(caught.value)] == []
+
+
+def test_every_bad_entry_is_named_at_once() -> None:
+    with pytest.raises(AnnotationError, match=r"entry 1.*entry 3"):
+        parse_annotations("[{}, {target: {type: task, id: t}, expected_steps: [a]}, 3]", "yaml", name="f")
+
+
+@pytest.mark.parametrize(
+    ("text", "file_format"),
+    [
+        ("", "yaml"),
+        ("annotations: {", "yaml"),
+        ("annotations: []", "yaml"),
+        ("sources: x\nannotations: [{}]", "yaml"),
+        ("{", "json"),
+        ("[" * 100_000, "json"),
+        ("3", "json"),
+        ("", "csv"),
+        ("a,b\n1,2\n", "csv"),
+        ('target_id\n"unclosed\n', "csv"),
+    ],
+)
+def test_what_is_no_annotations_file_is_refused_by_name(text: str, file_format: FileFormat) -> None:
+    with pytest.raises(AnnotationError, match="`f`"):
+        parse_annotations(text, file_format, name="f")
+
+
+def _annotation(kind: Any, ident: str, partition_type: Any, *steps: str) -> Annotation:
+    return Annotation(AnnotationTarget(kind, ident, partition_type), list(steps))
+
+
+@pytest.mark.parametrize(
+    ("partition", "steps"),
+    [
+        (CanonicalPartition("trace", "t1", task_id="refund"), ["own"]),
+        (CanonicalPartition("trace", "t2", task_id="refund"), ["task"]),
+        (CanonicalPartition("trace", "t2", task_id=None), None),
+        (CanonicalPartition("session", "t1", task_id="refund"), ["session-task"]),
+        (CanonicalPartition("session", "c1", task_id="refund"), ["session-own"]),
+    ],
+)
+def test_the_own_annotation_comes_before_that_of_the_task_and_only_for_its_type(
+    partition: CanonicalPartition, steps: list[str] | None
+) -> None:
+    annotations = [
+        _annotation("trace", "t1", "trace", "own"),
+        _annotation("task", "refund", "trace", "task"),
+        _annotation("session", "c1", "session", "session-own"),
+        _annotation("task", "refund", "session", "session-task"),
+    ]
+
+    found = annotation_in_force(annotations, partition)
+
+    assert (found.value if found else None) == steps
