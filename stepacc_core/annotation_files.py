@@ -127,10 +127,14 @@ def _csv_entries(text: str, name: str) -> tuple[None, list[Any]]:
         raise AnnotationError(msg)
     reader.fieldnames = list(columns)
     try:
-        return None, [_csv_entry(row) for row in reader]
+        entries = [_csv_entry(row) for row in reader]
     except csv.Error as error:
         msg = f"`{name}` is no valid CSV, line {reader.line_num}: {error}."
         raise AnnotationError(msg) from None
+    if not entries:
+        msg = f"`{name}` has no entries; write a line of columns ({', '.join(_CSV_COLUMNS)}) and a line for each entry."
+        raise AnnotationError(msg)
+    return None, entries
 
 
 def _csv_entry(row: Mapping[str | None, Any]) -> dict[str, Any]:

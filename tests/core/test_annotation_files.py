@@ -28,9 +28,11 @@ JSON = """
   {"target": {"type": "session", "id": "conv-42"}, "expected_steps": ["lookup_order"]}
 ]}
 """
-CSV = """source,target_type,target_id,partition_type,expected_steps,author,note
-support_agent,task,refund_damaged_item,trace,"[""lookup_order"", [""fetch_policy"", ""fetch_history""], ""issue_refund""]",qa@example.org,confirmed with the refunds team
-support_agent,session,conv-42,,"[""lookup_order""]",,
+CSV = """\
+source,target_type,target_id,expected_steps,author,note
+support_agent,task,refund_damaged_item,"[""lookup_order"", [""fetch_policy"", ""fetch_history""], ""issue_refund""]",\
+qa@example.org,confirmed with the refunds team
+support_agent,session,conv-42,"[""lookup_order""]",,
 """
 
 
@@ -94,6 +96,7 @@ def test_every_bad_entry_is_named_at_once() -> None:
         ("3", "json"),
         ("", "csv"),
         ("a,b\n1,2\n", "csv"),
+        ("target_id,expected_steps\n", "csv"),
         ('target_id\n"unclosed\n', "csv"),
     ],
 )
