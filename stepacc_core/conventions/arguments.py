@@ -1,0 +1,49 @@
+"""Arguments of a tool call: out of text, and out of the wrappers that instrumentations put around them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stepacc_core.conventions.values import parsed
+
+_CALL_WRAPPER = {"args", "kwargs"}
+_CALL_WRAPPER_EXTRAS = {"sanitize_inputs_outputs"}
+_RUN_WRAPPER_MARKS = {"tags", "metadata", "kwargs"}
+
+
+def arguments_of(value: Any) -> Any:
+    """Return the arguments that a recorded value stands for, as an object where that can be told.
+
+    Blank text is a call without arguments. Text that cannot be parsed is kept as it is.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) and not value.strip():
+        return {}
+    found = parsed(value)
+    return unwrapped(found) if isinstance(found, Mapping) else found
+
+
+def unwrapped(value: Mapping[str, Any]) -> Any:
+    """Take arguments out of the known wrappers.
+
+    - `{args, kwargs}` of a traced Python call, when nothing is positional: the keyword arguments;
+    - `{inputs | input_str, tags, metadata, kwargs}` of a traced run: its inputs, or its input text.
+    """
+    keys = set(value)
+    if keys >= _CALL_WRAPPER and keys <= _CALL_WRAPPER | _CALL_WRAPPER_EXTRAS:
+        named = value["kwargs"]
+        return dict(named) if isinstance(named, Mapping) and not value["args"] else dict(value)
+    if keys >= _RUN_WRAPPER_MARKS and keys & {"inputs", "input_str"}:
+        inputs = value.get("inputs")
+        return dict(inputs) if isinstance(inputs, Mapping) else arguments_of(value.get("input_str"))
+    return dict(value)
+
+
+def is_schema(value: Any) -> bool:
+    """Tell whether a value describes a tool's parameters rather than giving their values."""
+    found = parsed(value)
+    if not isinstance(found, Mapping):
+        return False
+    if isinstance(found.get("properties"), Mapping):
+        return True
+    return bool(found) and all(isinstance(item, Mapping) and "type" in item for item in found.values())

@@ -1,0 +1,50 @@
+"""What was not recorded: arguments taken from the completion instead, and content that is missing."""
+
+from dataclasses import replace
+
+from stepacc_core.conventions.cleaning.draft import Draft
+from stepacc_core.conventions.values import sequence
+from stepacc_core.model import Gap
+
+_TOOL_LISTS = ("crewai.agent.tools", "gen_ai.tool.definitions", "gen_ai.agent.tools")
+
+
+def arguments_from_completions(draft: Draft) -> Draft:
+    """Take arguments that a tool span lacks, or holds without their names, from the call of the same id."""
+    calls = {call.id: call for span in draft.of_kind("LLM") for call in span.tool_calls if call.id is not None}
+    changes, missing = [], []
+    for span in draft.of_kind("TOOL"):
+        if isinstance(span.tool_arguments, dict):
+            continue
+        call = calls.get(span.tool_call_id) if span.tool_call_id is not None else None
+        if call is not None and isinstance(call.arguments, dict):
+            changes.append(replace(span, tool_arguments=call.arguments))
+        elif span.tool_arguments is None:
+            missing.append(span.span_id)
+    detail = f"{len(missing)} tool spans have no arguments recorded; they may have had none."
+    gaps = [Gap("arguments_not_recorded", detail, tuple(missing))] if missing else []
+    filled = {span.span_id for span in changes}
+    kept = [g for g in draft.gaps if g.kind != "unparsable_arguments" or not filled.issuperset(g.span_ids)]
+    return replace(draft, gaps=tuple(kept)).changed(changes, gaps)
+
+
+def hidden_content(draft: Draft) -> Draft:
+    """Tell of completions whose calls were not recorded, and of agents none of whose tool calls could be."""
+    hidden = [span.span_id for span in draft.of_kind("LLM") if span.calls_announced]
+    gaps = []
+    if hidden:
+        detail = f"{len(hidden)} completions asked for tools, but their calls were not recorded; turn content on."
+        gaps.append(Gap("content_not_recorded", detail, tuple(hidden)))
+    if not draft.of_kind("TOOL", "LLM"):
+        equipped = [
+            span.span_id
+            for span in draft.of_kind("AGENT")
+            if any(sequence(draft.raw[span.span_id].attributes.get(key)) for key in _TOOL_LISTS)
+        ]
+        if equipped:
+            detail = (
+                f"{len(equipped)} agents have tools, but the producer records neither tool calls nor completions; "
+                "whatever tools they called is unknown."
+            )
+            gaps.append(Gap("calls_not_recorded", detail, tuple(equipped)))
+    return draft.changed((), gaps)

@@ -1,0 +1,49 @@
+"""MLflow: `mlflow.spanType`, `mlflow.spanInputs`, `mlflow.spanOutputs`; values may be JSON text twice over."""
+
+from stepacc_core.conventions.arguments import arguments_of
+from stepacc_core.conventions.completions import calls_in
+from stepacc_core.conventions.fields import Fields
+from stepacc_core.conventions.naming import real_id
+from stepacc_core.conventions.values import identifier, integer, mapping, parsed
+from stepacc_core.model import RawSpan, SpanKind
+
+KINDS: dict[str, SpanKind] = {
+    "TOOL": "TOOL",
+    "AGENT": "AGENT",
+    "LLM": "LLM",
+    "CHAT_MODEL": "LLM",
+    "CHAIN": "CHAIN",
+    "WORKFLOW": "CHAIN",
+    "TASK": "CHAIN",
+    "PARSER": "CHAIN",
+    "MEMORY": "CHAIN",
+    "RETRIEVER": "RETRIEVER",
+    "EMBEDDING": "EMBEDDING",
+    "RERANKER": "RERANKER",
+    "GUARDRAIL": "GUARDRAIL",
+    "EVALUATOR": "EVALUATOR",
+}
+
+
+def recognises(span: RawSpan) -> bool:
+    """Tell whether the span carries attributes of this convention."""
+    return "mlflow.spanType" in span.attributes
+
+
+def read(span: RawSpan) -> Fields:
+    """Read what the span says in this convention; the span's name is the tool's or agent's."""
+    attributes = span.attributes
+    kind = KINDS.get((identifier(attributes.get("mlflow.spanType")) or "").upper())
+    outputs = attributes.get("mlflow.spanOutputs")
+    usage = mapping(attributes.get("mlflow.chat.tokenUsage"))
+    return Fields(
+        kind=kind,
+        tool_name=span.name.strip() or None if kind == "TOOL" else None,
+        arguments=arguments_of(attributes.get("mlflow.spanInputs")) if kind == "TOOL" else None,
+        call_id=real_id(identifier(attributes.get("tool_call_id"))),
+        agent_name=span.name.strip() or None if kind == "AGENT" else None,
+        tool_calls=calls_in(outputs) if kind == "LLM" else (),
+        output=parsed(outputs),
+        input_tokens=integer(usage, "input_tokens"),
+        output_tokens=integer(usage, "output_tokens"),
+    )

@@ -1,0 +1,123 @@
+"""OpenInference: `openinference.span.kind`, `tool.*`, `llm.*`, `input.value` and `output.value`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from stepacc_core.conventions.arguments import arguments_of, is_schema
+from stepacc_core.conventions.completions import asks_for_tools, calls_in, tool_call, unique
+from stepacc_core.conventions.fields import Fields
+from stepacc_core.conventions.naming import real_id
+from stepacc_core.conventions.values import grouped, identifier, indexed, integer, mapping, number, parsed, text
+from stepacc_core.model import RawSpan, SpanKind, ToolCall
+
+KINDS = frozenset(
+    {
+        "TOOL",
+        "AGENT",
+        "LLM",
+        "CHAIN",
+        "RETRIEVER",
+        "EMBEDDING",
+        "RERANKER",
+        "GUARDRAIL",
+        "EVALUATOR",
+        "PROMPT",
+    }
+)
+_MARKS = ("openinference.span.kind", "tool.name", "llm.model_name")
+_MESSAGES = "llm.output_messages."
+
+
+def recognises(span: RawSpan) -> bool:
+    """Tell whether the span carries attributes of this convention."""
+    attributes = span.attributes
+    return any(mark in attributes for mark in _MARKS)
+
+
+def read(span: RawSpan) -> Fields:
+    """Read what the span says in this convention."""
+    attributes = span.attributes
+    kind = _kind(attributes)
+    metadata = mapping(attributes.get("metadata"))
+    is_model = kind == "LLM"
+    return Fields(
+        kind=kind,
+        tool_name=text(attributes, "tool.name"),
+        arguments=None if is_model else _arguments(attributes),
+        call_id=None if is_model else _call_id(attributes, metadata),
+        agent_name=text(attributes, "agent.name", "graph.node.id") or text(metadata, "lc_agent_name"),
+        tool_calls=_calls(attributes) if is_model else (),
+        announced=is_model and asks_for_tools(attributes.get("llm.finish_reason")),
+        output=parsed(attributes.get("output.value")),
+        input_tokens=integer(attributes, "llm.token_count.prompt"),
+        output_tokens=integer(attributes, "llm.token_count.completion"),
+        cost_usd=number(attributes, "llm.cost.total"),
+    )
+
+
+def _kind(attributes: Mapping[str, Any]) -> SpanKind | None:
+    """Return the kind written; `UNKNOWN` leaves the word to another convention on the same span."""
+    written = (text(attributes, "openinference.span.kind") or "").upper()
+    return cast("SpanKind", written) if written in KINDS else None
+
+
+def _arguments(attributes: Mapping[str, Any]) -> Any:
+    """Return `input.value`, else `tool.parameters` where it holds values and not the parameters' definition."""
+    value = attributes.get("input.value")
+    if value is not None:
+        return arguments_of(value)
+    parameters = attributes.get("tool.parameters")
+    return None if parameters is None or is_schema(parameters) else arguments_of(parameters)
+
+
+def _call_id(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> str | None:
+    for key in ("tool.id", "tool_call.id", "tool.call_id"):
+        found = real_id(identifier(attributes.get(key)))
+        if found is not None:
+            return found
+    found = real_id(identifier(metadata.get("tool_call_id")))
+    if found is None and "tool.name" in attributes:
+        found = _id_in_result(mapping(attributes.get("output.value")))
+    return found
+
+
+def _id_in_result(result: Mapping[str, Any]) -> str | None:
+    """Return the call id of a LangChain tool message, which may sit in the update of a hand-off command."""
+    candidates = [result]
+    messages = mapping(result.get("update")).get("messages")
+    if isinstance(messages, list):
+        candidates += [message for message in messages if isinstance(message, Mapping)]
+    for candidate in candidates:
+        for holder in (mapping(candidate.get("data")), candidate):
+            found = real_id(identifier(holder.get("tool_call_id")))
+            if found is not None:
+                return found
+    return None
+
+
+def _calls(attributes: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Return the calls of the flattened messages; without any messages, those of the provider's own response."""
+    messages = grouped(indexed(attributes, _MESSAGES))
+    if messages:
+        return unique(call for message in messages for call in _message_calls(message))
+    legacy = mapping(attributes.get("llm.function_call"))
+    if legacy.get("name"):
+        return (tool_call(legacy.get("name"), None, legacy.get("arguments")),)
+    return calls_in(attributes.get("output.value"))
+
+
+def _message_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
+    for call in grouped(indexed(message, "message.tool_calls.")):
+        yield _flat_call(call)
+    for part in grouped(indexed(message, "message.contents.")):
+        if any(key.startswith("tool_call.") for key in part):
+            yield _flat_call(part)
+    if text(message, "message.function_call_name"):
+        name = message["message.function_call_name"]
+        yield tool_call(name, None, message.get("message.function_call_arguments_json"))
+
+
+def _flat_call(call: dict[str, Any]) -> ToolCall:
+    return tool_call(
+        call.get("tool_call.function.name"), call.get("tool_call.id"), call.get("tool_call.function.arguments")
+    )

@@ -1,0 +1,160 @@
+"""Who speaks which dialect: one ordered table, and the canonical span that its readers make together.
+
+A span may speak several dialects at once (GenAI attributes with Traceloop's beside them, anything stored by MLflow).
+Every dialect that recognises it is read, and field by field the first of the table that says something wins. To add
+a dialect, write a module with `recognises` and `read` and give it its row.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from stepacc_core.conventions import (
+    adk,
+    claude_code,
+    genai,
+    genai_events,
+    langfuse,
+    langsmith,
+    mcp,
+    mlflow,
+    model_attributes,
+    openinference,
+    pydantic_ai,
+    traceloop,
+    vercel,
+)
+from stepacc_core.conventions.declared import DeclaredMapping
+from stepacc_core.conventions.fields import Fields, merge
+from stepacc_core.conventions.naming import bare, without_affixes
+from stepacc_core.conventions.values import text
+from stepacc_core.errors import UnknownConventionError
+from stepacc_core.model import CanonicalSpan, Gap, RawSpan, SpanKind
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """One row of the table: its name in messages, when it applies, and how it is read."""
+
+    name: str
+    recognises: Callable[[RawSpan], bool]
+    read: Callable[[RawSpan], Fields]
+
+
+TABLE: tuple[Convention, ...] = (
+    Convention("Traceloop (OpenLLMetry)", traceloop.recognises, traceloop.read),
+    Convention("OpenInference", openinference.recognises, openinference.read),
+    Convention("MCP", mcp.recognises, mcp.read),
+    Convention("OpenTelemetry GenAI", genai.recognises, genai.read),
+    Convention("OpenTelemetry GenAI events", genai_events.recognises, genai_events.read),
+    Convention("Langfuse", langfuse.recognises, langfuse.read),
+    Convention("MLflow", mlflow.recognises, mlflow.read),
+    Convention("LangSmith", langsmith.recognises, langsmith.read),
+    Convention("Vercel AI SDK", vercel.recognises, vercel.read),
+    Convention("Google ADK", adk.recognises, adk.read),
+    Convention("Pydantic AI", pydantic_ai.recognises, pydantic_ai.read),
+    Convention("Claude Code", claude_code.recognises, claude_code.read),
+    Convention("model attributes", model_attributes.recognises, model_attributes.read),
+)
+
+TOOL_NAME_ATTRIBUTES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
+"""A span with one of these ran a tool, whatever kind it claims, unless it is a model's or an agent's own span."""
+
+_NEVER_TOOLS = frozenset({"LLM", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT"})
+_NEVER_TOOL_OPERATIONS = frozenset(
+    {"chat", "text_completion", "generate_content", "embeddings", "invoke_agent", "create_agent", "invoke_workflow"}
+)
+_OWN_AGENT_NAME = "aip.agent.name"
+
+
+def recognised(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> bool:
+    """Tell whether any convention knows the span."""
+    return any(m.recognises(span) for m in mappings) or any(c.recognises(span) for c in TABLE)
+
+
+def require_recognised(spans: Iterable[RawSpan], mappings: Sequence[DeclaredMapping] = ()) -> None:
+    """Make sure that a set of spans can be read at all; one recognised span is enough.
+
+    Raises:
+        UnknownConventionError: no convention knows any of them; the message lists those that exist.
+    """
+    count = 0
+    for span in spans:
+        if recognised(span, mappings):
+            return
+        count += 1
+    known = ", ".join(convention.name for convention in TABLE[:-1])
+    msg = (
+        f"None of {count} spans follows a convention that can be read ({known}). Export them in one of these, or "
+        "declare a mapping that names the attributes holding kind, tool name, arguments and agent name."
+    )
+    raise UnknownConventionError(msg)
+
+
+def read_span(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> tuple[CanonicalSpan, tuple[Gap, ...]]:
+    """Turn a raw span into a canonical one, with what had to be assumed.
+
+    A span that no convention knows is of kind UNKNOWN.
+    """
+    readings = [m.read(span) for m in mappings if m.recognises(span)]
+    declared = merge(readings)
+    readings += [c.read(span) for c in TABLE if c.recognises(span)]
+    fields = merge(readings)
+    kind = declared.kind or _kind(span, fields.kind)
+    name, full_name, gaps = _tool_name(span, fields) if kind == "TOOL" else (None, None, ())
+    arguments, more = _arguments(span, fields) if kind == "TOOL" else (None, ())
+    is_model = kind == "LLM"
+    canonical = CanonicalSpan(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        kind=kind,
+        name=span.name,
+        parent_span_id=span.parent_span_id,
+        start_time_unix_nano=span.start_time_unix_nano,
+        end_time_unix_nano=span.end_time_unix_nano,
+        status=span.status,
+        tool_name=name,
+        tool_full_name=full_name,
+        tool_arguments=arguments,
+        tool_call_id=fields.call_id if kind == "TOOL" else None,
+        agent_name=_agent_name(span, kind, fields),
+        tool_calls=fields.tool_calls if is_model else (),
+        calls_announced=is_model and fields.announced and not fields.tool_calls,
+        output=fields.output,
+        input_tokens=fields.input_tokens,
+        output_tokens=fields.output_tokens,
+        cost_usd=fields.cost_usd,
+    )
+    return canonical, gaps + more
+
+
+def _kind(span: RawSpan, kind: SpanKind | None) -> SpanKind:
+    if kind not in _NEVER_TOOLS and text(span.attributes, *TOOL_NAME_ATTRIBUTES):
+        operation = text(span.attributes, "gen_ai.operation.name")
+        if operation is None or operation.lower() not in _NEVER_TOOL_OPERATIONS:
+            return "TOOL"
+    return kind or "UNKNOWN"
+
+
+def _tool_name(span: RawSpan, fields: Fields) -> tuple[str, str | None, tuple[Gap, ...]]:
+    if fields.tool_name is None:
+        name = without_affixes(span.name)
+        detail = f"The tool span {span.name!r} names no tool; {name!r} was taken from the span's own name."
+        return name, span.name if name != span.name else None, (Gap("missing_tool_name", detail, (span.span_id,)),)
+    name = bare(fields.tool_name)
+    return name, fields.tool_name if name != fields.tool_name else None, ()
+
+
+def _arguments(span: RawSpan, fields: Fields) -> tuple[object, tuple[Gap, ...]]:
+    arguments = fields.arguments
+    if isinstance(arguments, str) and arguments.lstrip().startswith(("{", "[")):
+        detail = f"The arguments of the tool span {span.name!r} cannot be parsed; their text was kept."
+        return arguments, (Gap("unparsable_arguments", detail, (span.span_id,)),)
+    return arguments, ()
+
+
+def _agent_name(span: RawSpan, kind: SpanKind, fields: Fields) -> str | None:
+    """Return the agent's name in the contract's order; on other spans, the agent they say they belong to."""
+    own = text(span.attributes, _OWN_AGENT_NAME)
+    if kind == "AGENT":
+        return own or fields.agent_name or span.name
+    return own or fields.agent_name
