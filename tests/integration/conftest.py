@@ -5,6 +5,7 @@ few hundredths of a second. `STEPACC_TEST_DATABASE_URL` names another server, wh
 """
 
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,6 +60,14 @@ def server() -> Iterator[Server]:
         return
     with throwaway_postgres() as throwaway:
         yield Server(throwaway.url("postgres"))
+
+
+@pytest.fixture
+def open_home() -> Iterator[Path]:
+    """A folder of stepacc that every user can enter, as the server's account must when root runs the tests."""
+    with tempfile.TemporaryDirectory(prefix="stepacc-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -1,0 +1,177 @@
+"""Evaluating local sources in this process: real Dagster runs on the local instance, without a daemon."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import dagster as dg
+
+from stepacc_core.errors import ConfigError
+from stepacc_dagster.automation import job_name, run_tags
+from stepacc_dagster.catalog import SourceKeys
+from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
+from stepacc_dagster.database import check_reachable, connect_engine, open_database
+from stepacc_dagster.definitions import defs_folder, load_components
+from stepacc_dagster.local.home import local_home
+from stepacc_dagster.local.instance import local_instance
+from stepacc_dagster.partitions import partitions_of
+from stepacc_dagster.pools import ensure_pool_limit
+from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.storage.canonical import session_homes
+from stepacc_dagster.storage.schema import check_schema
+
+_RANGE_START = "dagster/asset_partition_range_start"
+_RANGE_END = "dagster/asset_partition_range_end"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """One Dagster run over a stretch of partitions."""
+
+    run_id: str
+    first: str
+    last: str
+    partitions: int
+    success: bool
+    error: str | None
+
+
+class LocalEvaluation:
+    """A source ready to be evaluated on an open local instance."""
+
+    def __init__(self, source: Source, instance: dg.DagsterInstance, url: str) -> None:
+        self.source = source
+        self.instance = instance
+        self.url = url
+        self._evaluator = evaluator_of(source)
+        self._keys = SourceKeys(source, self._evaluator)
+        self._job = dg.Definitions.merge(
+            dg.Definitions(executor=dg.in_process_executor), build_evaluation_definitions(source, self._evaluator)
+        ).resolve_job_def(job_name(source))
+
+    def partition_keys(self, first: str | None, last: str | None) -> list[str]:
+        """Return the partition keys from `first` to `last`, both included; the ends of the source where None.
+
+        Raises:
+            ConfigError: a key is no partition of the source, or the range is empty.
+        """
+        keys = partitions_of(self.source).get_partition_keys()
+        for key in (first, last):
+            if key is not None and key not in keys:
+                msg = f"{key!r} is no partition of source `{self.source.name}`; its partitions go from {keys[0]} to {keys[-1]}."
+                raise ConfigError(msg)
+        chosen = [key for key in keys if (first or keys[0]) <= key <= (last or keys[-1])]
+        if not chosen:
+            msg = f"There is no partition from {first} to {last}; write the earlier key first."
+            raise ConfigError(msg)
+        return chosen
+
+    def ingest(self, keys: Sequence[str]) -> Iterator[RunOutcome]:
+        """Ingest partitions, as many a run as the source allows."""
+        for chunk in self._chunks(keys):
+            yield self._run(chunk, [self._keys.canonical_traces])
+
+    def materialize(self, keys: Sequence[str]) -> Iterator[RunOutcome]:
+        """Ingest and score partitions; the whole range is ingested before any of it is scored.
+
+        At the end the home windows, outside the range, of sessions that have traces in it are scored again.
+        """
+        scores = [self._keys.scores, self._keys.metadata]
+        chunks = self._chunks(keys)
+        if len(chunks) == 1:
+            yield self._run(chunks[0], [self._keys.canonical_traces, *scores])
+        else:
+            yield from self.ingest(keys)
+            for chunk in chunks:
+                yield self._run(chunk, scores)
+        for home in self._homes_outside(keys):
+            yield self._run([home], scores)
+
+    def _homes_outside(self, keys: Sequence[str]) -> list[str]:
+        if "session" not in self.source.partition_types:
+            return []
+        engine = connect_engine(self.url)
+        try:
+            with engine.connect() as connection:
+                homes = session_homes(connection, self.source.name, first=keys[0], last=keys[-1])
+        finally:
+            engine.dispose()
+        known = set(partitions_of(self.source).get_partition_keys())
+        return sorted((homes - set(keys)) & known)
+
+    def _chunks(self, keys: Sequence[str]) -> list[Sequence[str]]:
+        size = self.source.max_partitions_per_run
+        return [keys[start : start + size] for start in range(0, len(keys), size)]
+
+    def _run(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> RunOutcome:
+        ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
+        result = self._job.execute_in_process(
+            instance=self.instance,
+            asset_selection=list(assets),
+            tags={
+                **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
+                _RANGE_START: keys[0],
+                _RANGE_END: keys[-1],
+            },
+            raise_on_error=False,
+        )
+        return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
+
+
+@contextmanager
+def local_evaluation(source_name: str | None = None) -> Iterator[LocalEvaluation]:
+    """Open the database and the local instance, and make a source ready.
+
+    Raises:
+        ConfigError: no source of that name has a `defs.yaml`, or there are several and none was named.
+        DatabaseError, SchemaError: the database cannot be used.
+    """
+    source = local_source(source_name)
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)  # the command says itself what failed, and once
+    with open_database() as url:
+        engine = connect_engine(url)
+        try:
+            check_reachable(engine)
+            with engine.connect() as connection:
+                check_schema(connection)
+        finally:
+            engine.dispose()
+        with local_instance(local_home(), url) as instance:
+            yield LocalEvaluation(source, instance, url)
+
+
+def local_source(name: str | None) -> Source:
+    """Return the source of that name, or the only one there is.
+
+    Raises:
+        ConfigError: there is none, or there are several and none was named.
+    """
+    sources = {source.name: source for source in local_sources()}
+    if name is None and len(sources) == 1:
+        return next(iter(sources.values()))
+    if name in sources:
+        return sources[name]
+    known = ", ".join(f"`{known}`" for known in sources) or "none"
+    asked = f"There is no source `{name}`" if name else "Name a source with --source"
+    msg = f"{asked}; configured in {defs_folder()} are: {known}. A source has a folder there with its defs.yaml."
+    raise ConfigError(msg)
+
+
+def local_sources() -> list[Source]:
+    """Return the sources that have a `defs.yaml` in the local folder."""
+    components = load_components(defs_folder())
+    return [component.to_source() for component in components if isinstance(component, StepAccuracyComponent)]
+
+
+def _first_error(result: dg.ExecuteInProcessResult) -> str | None:
+    for event in result.all_events:
+        if event.is_failure and event.event_specific_data is not None:
+            data = event.event_specific_data
+            failure = getattr(data, "user_failure_data", None)
+            if failure is not None and failure.description:
+                return str(failure.description)
+            error = getattr(data, "error", None)
+            if error is not None:
+                return str((error.cause or error).message).strip()
+    return None
