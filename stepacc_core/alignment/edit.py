@@ -1,0 +1,65 @@
+"""Alignment at the least edit distance (contract of `agent.step_accuracy`, section 5).
+
+Where several alignments are best, these rules decide, each among those the last one left:
+
+1. the least distance;
+2. the most matches;
+3. the smallest sum of the lengths of the groups' windows, so that a stray step beside a group is not the group's;
+4. the earliest windows: the starts of all windows are compared left to right;
+5. the moves are compared left to right. A plain step takes the next observed step, alike or not, rather than leave
+   it as extra, and leaves it as extra rather than be missing; a group takes the shorter window.
+
+So of equal calls the first is the match and the others are extra. Within a window the steps claim members in the order
+observed, each the first free one in authored order, as `stepacc_core.alignment.matching.claims` says in full; then the
+members missing, in authored order, are substituted by the unclaimed steps, in the order observed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepacc_core.alignment.engine import best_spans
+from stepacc_core.alignment.entries import Entry, entries
+from stepacc_core.alignment.relation import patterns
+from stepacc_core.errors import FailureCode, ScoringError
+from stepacc_core.model import Step
+from stepacc_core.trajectory import Trajectory
+
+MAX_CELLS = 200_000_000
+"""Expected times observed steps up to which sequences are compared; the rows then take some 75 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """One best alignment.
+
+    Attributes:
+        distance: the edit distance, and the number of entries that are no `match`.
+        matches: the number of entries that are.
+        entries: dicts in the order of the observed steps with `op` (`match`, `substitute`, `insert`, `delete`),
+            `expected` and `actual` (names as authored and as observed, or None), `expected_index` (of the element, None
+            for every `insert`), `actual_index`, and, for entries of a group only, `group` (the index of its element).
+    """
+
+    distance: int
+    matches: int
+    entries: list[Entry]
+
+
+def align(trajectory: Trajectory, steps: Sequence[Step]) -> Alignment:
+    """Align expected with observed steps.
+
+    Raises:
+        ScoringError: `too_large` when expected times observed steps exceed `MAX_CELLS`, or when they are so long and so
+            unlike that choosing among the best alignments would take many seconds.
+    """
+    size = len(steps)
+    if trajectory.total_steps * size > MAX_CELLS:
+        msg = (
+            f"{trajectory.total_steps} expected against {size} observed steps are beyond {MAX_CELLS} pairs; "
+            "score fewer steps at once, or a shorter trajectory."
+        )
+        raise ScoringError(FailureCode.TOO_LARGE, msg)
+    found = patterns(trajectory, steps)
+    distance, spans = best_spans([pattern for pattern in found if pattern != ()], size)
+    made = entries(trajectory, steps, found, spans)
+    return Alignment(distance, len(made) - distance, made)

@@ -1,0 +1,99 @@
+"""The least cost over all windows of a group that end at each step, in near-linear time.
+
+A window that takes one more step changes its cost in one of few ways, and each change concerns all windows
+that began late enough. So the costs of two windows, one begun before the other, only ever move in favour of
+the later: a window that is no better than a later one is out for good. What is left costs strictly more the
+later it began. Only the differences between neighbours are kept, every change is one subtraction, and a
+disjoint-set forest finds the place (contract of `agent.step_accuracy`, section 8).
+"""
+
+from typing import NamedTuple
+
+
+class Weights(NamedTuple):
+    """What a window of a group costs: `missing * cost + substitutes * swap + steps * length`.
+
+    Here missing is `max(members, steps) - matched`, substitutes is `min(members, steps) - matched`.
+    """
+
+    cost: int
+    swap: int
+    length: int
+
+    def window(self, members: int, steps: int, matched: int) -> int:
+        """Return the cost of one window."""
+        more, less = (members, steps) if members > steps else (steps, members)
+        return (more - matched) * self.cost + (less - matched) * self.swap + steps * self.length
+
+
+def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for speed
+    begins: list[int | None], gains: list[int], members: int, weights: Weights
+) -> list[int | None]:
+    """Return the least cost of what came before plus one window, for every place where the window may end.
+
+    Args:
+        begins: what it costs to be at each place before the window, None where the window cannot begin.
+        gains: for the step after each place, the first begin whose window it adds a match to, or -1.
+        members: the size of the group.
+        weights: what windows cost; `cost >= swap >= 0`.
+
+    Returns:
+        The least cost at each place of `begins`, None as long as no window can have begun.
+    """
+    rise = weights.cost + weights.length
+    spare = weights.cost - weights.swap
+    match = weights.cost + weights.swap
+    empty = members * weights.cost
+    places = len(begins)
+    parent = list(range(places + 1))
+    before = [-1] * places
+    above = [0] * places
+    first = last = -1
+    lowest = highest = raised = 0
+    minima: list[int | None] = []
+    for place, begin in enumerate(begins):
+        if place:
+            raised += rise
+            falls = [(place - members if place > members else 0, spare)]
+            if gains[place - 1] >= 0:
+                falls.append((gains[place - 1], match))
+            for start, amount in falls:
+                if start > last:
+                    continue
+                highest -= amount
+                root = start
+                while parent[root] != root:
+                    parent[root] = parent[parent[root]]
+                    root = parent[root]
+                if root == first:
+                    lowest -= amount
+                    continue
+                step = above[root] - amount
+                while step <= 0:
+                    out = before[root]
+                    parent[out] = root
+                    before[root] = before[out]
+                    if out == first:
+                        first = root
+                        lowest += step
+                        break
+                    step += above[out]
+                above[root] = step
+        if begin is None:
+            parent[place] = place + 1
+        else:
+            value = begin + empty - raised
+            step = value - highest
+            while last >= 0 and step <= 0:
+                parent[last] = place
+                step += above[last]
+                last = before[last]
+            if last < 0:
+                first = place
+                lowest = value
+            before[place] = last
+            above[place] = step
+            last = place
+            highest = value
+        minima.append(lowest + raised if last >= 0 else None)
+    return minima
