@@ -4,7 +4,7 @@ The order matters: what is nested is folded before instrumentations are compared
 the shape of the trace is told last.
 """
 
-from stepacc_core.conventions.cleaning import content, handoffs, plumbing, repeats, structure
+from stepacc_core.conventions.cleaning import content, crew, handoffs, plumbing, repeats, structure
 from stepacc_core.conventions.cleaning.draft import Draft, Pass
 
 PASSES: tuple[Pass, ...] = (
@@ -18,6 +18,7 @@ PASSES: tuple[Pass, ...] = (
     repeats.wrapped_agents,
     repeats.nested_models,
     content.arguments_from_completions,
+    crew.calls_from_tasks,
     content.hidden_content,
     structure.tree,
     structure.times,

@@ -15,8 +15,8 @@ LATEST = 2**63
 class Draft:
     """The spans of one trace, each once, by id.
 
-    Passes change spans but neither remove them nor move them, so that the tree stays whole: a span that is no step
-    of its own becomes a CHAIN. `order` holds the ids, parents before children.
+    Passes change spans, and may add some, but neither remove nor move them, so that the tree stays whole: a span that
+    is no step of its own becomes a CHAIN. `order` holds the ids, parents before children.
     """
 
     spans: Mapping[str, CanonicalSpan]
