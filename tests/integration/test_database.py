@@ -27,6 +27,7 @@ from stepacc_dagster.database import (
 from stepacc_dagster.errors import (
     DatabaseError,
     DatabaseUrlError,
+    LocalServerError,
     MissingServerError,
     ServerTooOldError,
     UnreachableError,
