@@ -1,0 +1,125 @@
+"""Canonical partitions: what a metric scores, read from the tables with the annotation in force."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Gap, PartitionType
+from stepacc_dagster.storage import encode
+from stepacc_dagster.storage.copy import ColumnType, copy_out
+from stepacc_dagster.storage.span_rows import SPAN_COLUMNS, gaps_of, span_of
+from stepacc_dagster.windows import Window
+
+# Newest revision of each target; a withdrawn one says nothing, so the task's is next.
+_IN_FORCE = """
+    LEFT JOIN LATERAL (
+        SELECT candidate.id, candidate.revision, candidate.value FROM (
+            (
+                SELECT 1 AS rank, id, revision, value, withdrawn FROM stepacc.annotations
+                WHERE source = {{source}} AND target_type = '{kind}' AND target_id = occurrence.{kind}_id
+                  AND partition_type = '{kind}' AND key = 'expected_steps'
+                ORDER BY revision DESC LIMIT 1
+            )
+            UNION ALL
+            (
+                SELECT 2, id, revision, value, withdrawn FROM stepacc.annotations
+                WHERE source = {{source}} AND target_type = 'task' AND target_id = occurrence.task_id
+                  AND partition_type = '{kind}' AND key = 'expected_steps'
+                ORDER BY revision DESC LIMIT 1
+            )
+        ) candidate WHERE NOT candidate.withdrawn ORDER BY candidate.rank LIMIT 1
+    ) annotation ON true
+"""
+_SPANS = f"""
+    LEFT JOIN LATERAL (
+        SELECT {", ".join(name for name, _ in SPAN_COLUMNS)} FROM stepacc.spans
+        WHERE source = {{source}} AND trace_id = occurrence.trace_id ORDER BY position OFFSET 0
+    ) span ON true
+"""  # noqa: S608 (names of this module)
+# What all spans of a trace share comes with the first of them only. The order of the rows is that of the CTE: it is
+# materialised and everything joined to it depends on its row, so nothing but a nested loop can be made of it.
+_HEAD = "CASE WHEN coalesce(span.position, 0) = 0 THEN occurrence.{name} END"
+_HEAD_NAMES = ("task_id", "annotation_id", "revision", "value", "gaps")
+_SELECT = f"""
+    SELECT occurrence.partition_id, occurrence.session_id, occurrence.trace_id,
+           {", ".join(_HEAD.format(name=name) for name in _HEAD_NAMES)}, span.*
+    FROM occurrence {_SPANS}
+"""  # noqa: S608 (names of this module)
+_TRACES = f"""
+    WITH occurrence AS MATERIALIZED (
+        SELECT occurrence.trace_id AS partition_id, occurrence.session_id, occurrence.trace_id, occurrence.task_id,
+               annotation.id AS annotation_id, annotation.revision, annotation.value, occurrence.gaps
+        FROM stepacc.traces occurrence {_IN_FORCE.format(kind="trace")}
+        WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}}
+        ORDER BY occurrence.trace_id
+    ) {_SELECT}
+"""  # noqa: S608 (names of this module)
+_SESSIONS = f"""
+    WITH occurrence AS MATERIALIZED (
+        SELECT occurrence.session_id AS partition_id, occurrence.session_id, trace.trace_id, occurrence.task_id,
+               annotation.id AS annotation_id, annotation.revision, annotation.value, trace.gaps
+        FROM stepacc.sessions occurrence {_IN_FORCE.format(kind="session")}
+        JOIN stepacc.traces trace ON trace.source = {{source}} AND trace.session_id = occurrence.session_id
+        WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}}
+        ORDER BY occurrence.session_id, trace.start_time_unix_nano NULLS LAST, trace.trace_id
+    ) {_SELECT}
+"""  # noqa: S608 (names of this module)
+_TYPES: list[ColumnType] = [
+    *("text", "text", "text", "text", "int8", "int4", "jsonb", "jsonb"),
+    *(kind for _, kind in SPAN_COLUMNS),
+]
+_SPAN_AT = 8
+"""Where the columns of the span begin in a row."""
+
+
+def load_trace_partitions(conn: sa.Connection, source: str, window: Window) -> Iterator[CanonicalPartition]:
+    """Yield the traces that start in a window as partitions, in order of their ids.
+
+    `expected_steps` and `annotation` are those of the annotation in force: one made for this very trace, else one made
+    for its task. Memory holds one partition at a time; the connection is busy until the iterator is exhausted or
+    closed.
+    """
+    return _load(conn, _TRACES, "trace", source, window)
+
+
+def load_session_partitions(conn: sa.Connection, source: str, window: Window) -> Iterator[CanonicalPartition]:
+    """Yield the sessions whose first trace starts in a window, in order of their ids, with all their spans.
+
+    Their traces come in order of their start, in whatever window that is; a session's task is that of its first trace.
+    Otherwise as `load_trace_partitions`.
+    """
+    return _load(conn, _SESSIONS, "session", source, window)
+
+
+def _load(
+    conn: sa.Connection, query: str, kind: PartitionType, source: str, window: Window
+) -> Iterator[CanonicalPartition]:
+    rows = copy_out(conn, query, _TYPES, {"source": encode.text(source), "window": window.key})
+    for partition_id, group in groupby(rows, key=itemgetter(0)):
+        yield _partition(kind, partition_id, group)
+
+
+def _partition(kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any, ...]]) -> CanonicalPartition:
+    head: tuple[Any, ...] = ()
+    spans: list[CanonicalSpan] = []
+    gaps: list[Gap] = []
+    for row in rows:
+        head = head or row
+        if row[7] is not None:
+            gaps += gaps_of(row[7])
+        if row[_SPAN_AT] is not None:
+            spans.append(span_of(row[2], row[_SPAN_AT:]))
+    _, session_id, _, task_id, annotation_id, revision, value = head[:7]
+    return CanonicalPartition(
+        partition_type=kind,
+        partition_id=partition_id,
+        session_id=session_id,
+        task_id=task_id,
+        expected_steps=None if value is None else encode.decode(value),
+        annotation=None if annotation_id is None else AnnotationRef(annotation_id, revision),
+        spans=tuple(spans),
+        gaps=tuple(gaps),
+    )

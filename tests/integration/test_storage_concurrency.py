@@ -1,0 +1,112 @@
+"""Writers at the same time, and writers that die: the tables hold what one after the other would have left."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from stepacc_core.model import CanonicalTrace
+from stepacc_dagster.storage.canonical import Ingested, write_traces
+from stepacc_dagster.storage.tables import sessions, spans, traces
+from tests.integration.storage_access import (
+    content,
+    rows_by,
+    session_partitions,
+    together,
+    trace_partitions,
+    write_window,
+)
+from tests.integration.storage_samples import MONDAY, SOURCE, SUNDAY, TUESDAY, trace
+
+
+def test_two_writers_of_one_window_leave_each_row_once(migrated_engine: sa.Engine) -> None:
+    """The second waits before it reads its traces, then finds nothing to do."""
+    given = [trace(f"t{n}", session_id=f"s{n % 5}") for n in range(300)]
+    results = together(*[partial(write_window, migrated_engine, MONDAY, *given)] * 3)
+    assert sorted(result.unchanged for result in results) == [0, 300, 300]
+    assert {result.spans for result in results} == {900}
+    with migrated_engine.connect() as conn:
+        assert conn.scalar(sa.select(sa.func.count()).select_from(traces)) == 300
+        assert conn.scalar(sa.select(sa.func.count()).select_from(spans)) == 900
+        assert conn.scalar(sa.select(sa.func.sum(sessions.c.trace_count))) == 300
+
+
+def test_the_store_is_read_under_the_lock(migrated_engine: sa.Engine) -> None:
+    """Whoever writes second has read second, so older content never replaces newer."""
+    versions = iter(["a", "ab", "abc", "abcd"])
+
+    def reading() -> Iterator[CanonicalTrace]:
+        yield trace("t", tools=next(versions))
+
+    def write() -> Ingested:
+        with migrated_engine.begin() as conn:
+            return write_traces(conn, SOURCE, MONDAY, reading())
+
+    together(write, write, write, write)
+    assert len(trace_partitions(migrated_engine, MONDAY)[0].spans) == 5
+
+
+def test_traces_that_swap_windows_at_once_do_not_deadlock(migrated_engine: sa.Engine) -> None:
+    """Two writers that take from each other's windows both succeed, and every trace is in one window."""
+    ids = [f"t{n}" for n in range(60)]
+    for turn in range(6):
+        early, late = (ids[:30], ids[30:]) if turn % 2 else (ids[30:], ids[:30])
+        together(
+            partial(write_window, migrated_engine, MONDAY, *(trace(i, session_id="s") for i in early)),
+            partial(write_window, migrated_engine, TUESDAY, *(trace(i, TUESDAY, session_id="s") for i in late)),
+        )
+        assert [p.partition_id for p in trace_partitions(migrated_engine, MONDAY)] == sorted(early)
+        assert [p.partition_id for p in trace_partitions(migrated_engine, TUESDAY)] == sorted(late)
+        [session] = session_partitions(migrated_engine, MONDAY)
+        assert len(session.spans) == 180
+
+
+def test_one_session_written_from_two_windows_at_once(migrated_engine: sa.Engine) -> None:
+    """Neither writer overlooks the traces of the other."""
+    for turn in range(8):
+        session = f"s{turn}"
+        days = {"a": MONDAY, "b": TUESDAY, "c": SUNDAY}
+        together(
+            *(
+                partial(write_window, migrated_engine, day, trace(f"{name}{session}", day, session_id=session))
+                for name, day in days.items()
+            )
+        )
+        row = rows_by(migrated_engine, sessions, "session_id")[session]
+        assert (row.trace_count, row.window_key, row.first_trace_id) == (3, SUNDAY.key, f"c{session}")
+
+
+def test_a_reader_that_fails_leaves_the_window_as_it_was(migrated_engine: sa.Engine) -> None:
+    """An error while traces are read undoes everything."""
+    write_window(migrated_engine, MONDAY, trace("t"))
+    before = content(migrated_engine)
+
+    def failing() -> Iterator[CanonicalTrace]:
+        yield from (trace(f"x{n}") for n in range(3_000))
+        raise RuntimeError("store")  # noqa: EM101 (any error)
+
+    with pytest.raises(RuntimeError, match="store"), migrated_engine.begin() as conn:
+        write_traces(conn, SOURCE, MONDAY, failing())
+    assert content(migrated_engine) == before
+
+
+def test_a_backend_killed_in_the_middle_leaves_the_window_as_it_was(migrated_engine: sa.Engine) -> None:
+    """Neither rows nor locks stay, and the same write succeeds afterwards."""
+    write_window(migrated_engine, MONDAY, trace("t"))
+    before = content(migrated_engine)
+
+    def killed(pid: Any) -> Iterator[CanonicalTrace]:
+        for n in range(6_000):
+            if n == 5_000:
+                with migrated_engine.begin() as other:
+                    other.execute(sa.text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+            yield trace(f"x{n}")
+
+    dropped = pytest.raises((sa.exc.DBAPIError, psycopg.OperationalError))
+    with dropped, migrated_engine.begin() as conn:
+        write_traces(conn, SOURCE, MONDAY, killed(conn.scalar(sa.text("SELECT pg_backend_pid()"))))
+    assert content(migrated_engine) == before
+    assert write_window(migrated_engine, MONDAY, trace("t"), trace("u")) == Ingested(2, 6, 0, 0, 1)
