@@ -1,1 +1,26 @@
-"""The metrics and their registry."""
+"""The metrics and their registry.
+
+The built-in metrics are registered on import; a package of your own registers its metric with `register`.
+"""
+
+from stepacc_core.metrics import step_accuracy, step_accuracy_v1
+from stepacc_core.metrics.base import Evaluation, Metric, Reference, build_config, config_hash, evaluate
+from stepacc_core.metrics.manifest import Manifest, load_manifest
+from stepacc_core.metrics.registry import get_metric, register, registered_metrics
+
+__all__ = [
+    "Evaluation",
+    "Manifest",
+    "Metric",
+    "Reference",
+    "build_config",
+    "config_hash",
+    "evaluate",
+    "get_metric",
+    "load_manifest",
+    "register",
+    "registered_metrics",
+]
+
+for _module in (step_accuracy_v1, step_accuracy):
+    register(_module.get_trace_metric())

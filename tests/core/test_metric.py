@@ -103,7 +103,7 @@ def test_a_span_without_start_fails_its_occurrence() -> None:
     result = METRIC.score(CanonicalPartition("trace", "t1", expected_steps=["x"], spans=spans), config())
 
     assert result.code == "missing_start_time"
-    assert "`s`" in str(result.error)
+    assert "(s)" in str(result.error)
 
 
 def test_without_a_tool_agent_or_llm_span_the_metric_does_not_apply() -> None:
