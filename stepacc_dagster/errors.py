@@ -2,6 +2,7 @@
 
 ```
 StepaccError
+├── PartitionTimeoutError     the scoring of one partition took longer than its metric's manifest allows
 ├── SchemaError               the schema `stepacc` is not the one this version works with
 │   ├── SchemaMissingError    there is none
 │   ├── SchemaOlderError      it is older; `stepacc db upgrade` brings it up to date
@@ -65,3 +66,22 @@ class SchemaOlderError(SchemaError):
 
 class SchemaNewerError(SchemaError):
     """The tables are of a version of stepacc that this one does not know."""
+
+
+class PartitionTimeoutError(StepaccError):
+    """The scoring of one Dagster partition took longer than the metric's manifest allows.
+
+    Args:
+        metric: name of the metric.
+        partition_key: key of the partition.
+        seconds: the limit.
+    """
+
+    def __init__(self, metric: str, partition_key: str, seconds: int) -> None:
+        super().__init__(
+            f"Scoring partition {partition_key} by `{metric}` took longer than the {seconds} s its manifest allows; "
+            "nothing of it was stored. Use shorter partitions, or raise timeout_seconds in the manifest."
+        )
+        self.metric = metric
+        self.partition_key = partition_key
+        self.seconds = seconds
