@@ -184,8 +184,9 @@ def _get(holder: Mapping[str, Any], camel: str, snake: str) -> Any:
     return holder.get(snake) if value is None else value
 
 
-def _part(holder: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    for key in keys:
+def _part(holder: Any, *keys: str) -> Mapping[str, Any]:
+    """Return the first of these fields that holds an object, else an empty one."""
+    for key in keys if isinstance(holder, Mapping) else ():
         found = holder.get(key)
         if isinstance(found, Mapping):
             return found
