@@ -8,6 +8,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 _LONGEST_REPR = 100_000
@@ -156,13 +157,17 @@ def lookup(attributes: Mapping[str, Any], path: str) -> Any:
     """
     if path in attributes:
         return attributes[path]
-    end = path.rfind(".")
-    while end > 0:
-        holder = attributes.get(path[:end])
-        if holder is not None:
-            return lookup(mapping(holder), path[end + 1 :])
-        end = path.rfind(".", 0, end)
+    for holder, rest in _splits(path):
+        if attributes.get(holder) is not None:
+            return lookup(mapping(attributes[holder]), rest)
     return None
+
+
+@lru_cache(maxsize=1_024)
+def _splits(path: str) -> tuple[tuple[str, str], ...]:
+    """Return the ways to split a dotted path in two, the longest first part first."""
+    dots = [at for at, character in enumerate(path) if character == "."]
+    return tuple((path[:at], path[at + 1 :]) for at in reversed(dots))
 
 
 def identifier(value: Any) -> str | None:

@@ -1,10 +1,10 @@
 """One call recorded twice: by nested spans, by a second instrumentation, or by wrappers of one agent or model."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stepacc_core.conventions.cleaning.draft import Draft, as_chain, overlap
+from stepacc_core.conventions.cleaning.draft import Draft, as_chain, by_start, overlap
 from stepacc_core.model import CanonicalSpan, Gap, RawSpan, ToolCall
 from stepacc_core.names import fold
 
@@ -14,13 +14,14 @@ _THROUGH = frozenset({"CHAIN", "UNKNOWN"})
 def nested_tools(draft: Draft) -> Draft:
     """Fold a tool span into the tool span of the same call above it: MCP client and server spans, wrappers.
 
-    The outer span counts. Across an agent or a model nothing is folded: a tool may really call itself that way.
+    The outer span counts, unless it is the root, which is no step. Across an agent or a model nothing is folded, and
+    within one instrumentation only spans of one call id are: a tool may really call itself.
     """
     above = draft.nearest_above("TOOL", across=_THROUGH | {"TOOL"})
     changes, gaps = [], []
     for span in draft.top_down():
         outer = above.get(span.span_id)
-        if span.kind == "TOOL" and outer is not None and _same_call(draft, outer, span):
+        if span.kind == "TOOL" and outer is not None and outer.parent_span_id and _same_call(draft, outer, span):
             changes.append(as_chain(span))
             detail = f"{span.name!r} records the same call as {outer.name!r} above it; one step was counted."
             gaps.append(Gap("recorded_twice", detail, (outer.span_id, span.span_id)))
@@ -34,10 +35,8 @@ def _same_call(draft: Draft, outer: CanonicalSpan, inner: CanonicalSpan) -> bool
     outer_name, inner_name = fold(outer.tool_name or ""), fold(inner.tool_name or "")
     if outer_name != inner_name:
         return is_mcp and bool(inner_name) and outer_name.endswith(inner_name)
-    if is_mcp or outer.tool_call_id is not None is not inner.tool_call_id:
-        return True
-    other_scope = draft.raw[outer.span_id].scope_name != draft.raw[inner.span_id].scope_name
-    return other_scope or inner.tool_arguments in (None, outer.tool_arguments)
+    one_id = outer.tool_call_id is not None and outer.tool_call_id == inner.tool_call_id
+    return is_mcp or one_id or draft.raw[outer.span_id].scope_name != draft.raw[inner.span_id].scope_name
 
 
 def _is_mcp(raw: RawSpan) -> bool:
@@ -71,23 +70,30 @@ def second_instrumentation(draft: Draft) -> Draft:
 
 
 def _all_paired(spans: list[CanonicalSpan], others: list[CanonicalSpan]) -> bool:
-    free = Counter(span.span_id for span in others)
-    by_name: dict[str, list[CanonicalSpan]] = {}
+    """Tell whether each span has a partner of its own among the others; both lists are ordered by start."""
+    ids = {(fold(other.tool_name or ""), other.tool_call_id) for other in others if other.tool_call_id}
+    with_ids = {name for name, _ in ids}
+    free: dict[str, deque[CanonicalSpan]] = {}
     for other in others:
-        by_name.setdefault(fold(other.tool_name or ""), []).append(other)
+        free.setdefault(fold(other.tool_name or ""), deque()).append(other)
     for span in spans:
-        candidates = [o for o in by_name.get(fold(span.tool_name or ""), ()) if free[o.span_id]]
-        twin = next((o for o in candidates if _twins(span, o)), None)
-        if twin is None:
+        name = fold(span.tool_name or "")
+        if span.tool_call_id and name in with_ids:
+            if (name, span.tool_call_id) not in ids:
+                return False
+        elif not _take_partner(span, free.get(name, deque())):
             return False
-        free[twin.span_id] -= 1
     return True
 
 
-def _twins(one: CanonicalSpan, other: CanonicalSpan) -> bool:
-    if one.tool_call_id and other.tool_call_id:
-        return one.tool_call_id == other.tool_call_id
-    return overlap(one, other)
+def _take_partner(span: CanonicalSpan, free: deque[CanonicalSpan]) -> bool:
+    """Take the first that shares time with the span; those that ended before it began are of no use to later ones."""
+    while free and not overlap(free[0], span) and by_start(free[0]) < by_start(span):
+        free.popleft()
+    if free and overlap(free[0], span):
+        free.popleft()
+        return True
+    return False
 
 
 def _like_spans(draft: Draft, scope: str, like: str) -> list[CanonicalSpan]:
@@ -107,7 +113,7 @@ def same_call_id(draft: Draft) -> Draft:
     first: dict[tuple[str, str], CanonicalSpan] = {}
     changes, gaps = [], []
     for span in draft.of_kind("TOOL"):
-        if span.tool_call_id is None:
+        if span.tool_call_id is None or span.parent_span_id is None:
             continue
         earlier = first.setdefault((span.tool_call_id, fold(span.tool_name or "")), span)
         if earlier is not span:
