@@ -6,13 +6,17 @@ integer whose digits never carry; and the move that leads there. Then the moves 
 """
 
 from stepacc_core.alignment.distance import MAX_PLACES, GroupRow, Rows, too_many_places
-from stepacc_core.alignment.matching import gains
+from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Pattern
 from stepacc_core.alignment.windows import Weights, window_minima
 
 Span = tuple[int, int]
 
 _PAIR, _EXTRA, _MISSING, _WINDOW = range(4)
+_PAIR_ONLY = bytes([_PAIR])
+
+_NARROW = 200
+"""Begins times ends of a group's windows up to which looking at each costs less than the forest."""
 
 
 class Choice:
@@ -43,13 +47,42 @@ class Choice:
         """Return for each element the observed steps it takes, as start and end; a missing step takes none."""
         bottom = len(self._elements)
         self._close(bottom, [self._size], [0])
-        for index in range(bottom - 1, -1, -1):
+        index = bottom
+        while index:
+            if len(self._cells[0]) == 1:
+                index = self._one_way(index)
+                if not index:
+                    break
+            index -= 1
             element = self._elements[index]
             if isinstance(element, int):
                 self._plain_row(index, element)
             else:
                 self._group_row(index, element, self._rows.groups[index])
         return self._follow()
+
+    def _one_way(self, index: int) -> int:
+        """Go up from a row with one place as long as a pair is the only way there; return the row reached."""
+        (column,), (value,) = self._cells
+        elements, rises, missing = self._elements, self._rows.rises, self._rows.missing
+        highs, moves = self._highs, self._moves
+        swap = self._weights.cost + self._weights.swap
+        while index and column:
+            above, step = index - 1, column - 1
+            element = elements[above]
+            if (
+                not isinstance(element, int)
+                or missing[above] >> column & 1
+                or (step and rises[above] >> (step - 1) & 1)
+            ):
+                break
+            if not element >> step & 1:
+                value += swap
+            index, column = above, step
+            highs[index] = column
+            moves[index] = _PAIR_ONLY
+        self._cells = ([column], [value])
+        return index
 
     def _plain_row(self, index: int, element: int) -> None:  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for speed
         missing = self._rows.missing[index]
@@ -115,20 +148,23 @@ class Choice:
 
     def _group_row(self, index: int, members: tuple[int, ...], row: GroupRow) -> None:
         columns, values = self._ends[index] = self._cells
-        high = columns[0]
-        low = row.start
-        begins: list[int | None] = [None] * (high - low + 1)
-        for column, value in zip(columns, values, strict=True):
-            if column >= low:
-                begins[high - column] = value - value % self._starts
-        minima = window_minima(begins, gains(members, low, high, mirrored=True), len(members), self._weights)
+        high, low = columns[0], row.start
+        stop = min(high, low + len(row.distances) - 1)
+        if (high - low) * (stop - low) <= _NARROW:
+            leasts = [self._best_window(index, column)[0] for column in range(stop, low - 1, -1)]
+        else:
+            begins = [NOTHING] * (high - low + 1)
+            for column, value in zip(columns, values, strict=True):
+                if column >= low:
+                    begins[high - column] = value - value % self._starts
+            leasts = window_minima(begins, gains(members, low, high, mirrored=True), len(members), self._weights)
+            leasts = leasts[high - stop :]
         found, costs = [], []
-        for column in range(min(high, low + len(row.distances) - 1), low - 1, -1):
-            least = minima[high - column]
+        for column, least in zip(range(stop, low - 1, -1), leasts, strict=True):
             # Places that no alignment of least distance passes are found too dear here.
-            if least is not None and least // self._weights.cost + row.distances[column - low] == self._rows.distance:
+            if least >= 0 and least // self._weights.cost + row.distances[column - low] == self._rows.distance:
                 found.append(column)
-                costs.append(least + column)
+                costs.append(least - least % self._starts + column)
         self._close(index, found, costs)
 
     def _close(self, index: int, columns: list[int], values: list[int]) -> None:
@@ -186,29 +222,29 @@ class Choice:
             elif move == _MISSING:
                 end = column
             else:
-                end = self._window_end(index, column)
+                _, end = self._best_window(index, column)
             spans.append((column, end))
             column = end
             index += 1
         return spans
 
-    def _window_end(self, index: int, start: int) -> int:
-        """Return where the best window from `start` ends: the earliest next window first, then the shortest."""
+    def _best_window(self, index: int, start: int) -> tuple[int, int]:
+        """Return the cost of the best window from `start`, with what follows, and its end.
+
+        Best is first what costs least in all, then the earliest next window, then the shortest.
+        """
         row = self._rows.groups[index]
-        members = self._elements[index]
-        size = len(members) if isinstance(members, tuple) else 1
+        members = row.members
+        begin = start - row.start
+        best, end = NOTHING, start
+        matched, counted = 0, begin
         ends, values = self._ends[index]
-        matched = 0
-        column = start
-        best, end = -1, start
         for place, value in zip(reversed(ends), reversed(values), strict=True):
             if place < start:
                 continue
-            while column < place:
-                gain = row.gains[column - row.start]
-                matched += 0 <= gain <= start - row.start
-                column += 1
-            cost = value + self._weights.window(size, place - start, matched)
+            matched += sum([0 <= gain <= begin for gain in row.gains[counted : place - row.start]])
+            counted = place - row.start
+            cost = value + self._weights.window(members, place - start, matched)
             if best < 0 or cost < best:
                 best, end = cost, place
-        return end
+        return best, end

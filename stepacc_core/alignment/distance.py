@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import sub
 
-from stepacc_core.alignment.matching import gains
+from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Mask, Pattern
 from stepacc_core.alignment.windows import Weights, window_minima
 from stepacc_core.errors import FailureCode, ScoringError
@@ -22,7 +22,7 @@ MAX_PLACES = 10_000_000
 """Places weighed one by one, in group rows or among the best alignments; each takes up to two microseconds."""
 
 _DISTANCE = Weights(1, 0, 0)
-_SLACK = 8
+_SLACK = 4
 _WIDEN = 4
 
 
@@ -30,6 +30,7 @@ _WIDEN = 4
 class GroupRow:
     """What the row before a group says within the band: columns `start` to `stop`, windows ending up to `end`."""
 
+    members: int
     start: int
     end: int
     distances: list[int]
@@ -103,9 +104,9 @@ def _rows(elements: list[Pattern], size: int, below: int, above: int) -> Rows:
             places += end - start
             if places > MAX_PLACES:
                 raise too_many_places()
-            row = GroupRow(start, end, _values(left, rise, fall, start, stop), gains(element, start, end))
+            row = GroupRow(len(element), start, end, _values(left, rise, fall, start, stop), gains(element, start, end))
             groups[index] = row
-            after = _after(row, len(element))
+            after = _after(row)
             left, rise, fall = _masks(after[begin - start :], begin, size)
             missing.append(0)
             unlike.append(0)
@@ -122,9 +123,9 @@ def too_many_places() -> ScoringError:
     return ScoringError(FailureCode.TOO_LARGE, msg)
 
 
-def _after(row: GroupRow, members: int) -> list[int]:
-    begins: list[int | None] = [*row.distances, *[None] * (row.end - row.start + 1 - len(row.distances))]
-    return [value for value in window_minima(begins, row.gains, members, _DISTANCE) if value is not None]
+def _after(row: GroupRow) -> list[int]:
+    begins = row.distances + [NOTHING] * (row.end - row.start + 1 - len(row.distances))
+    return window_minima(begins, row.gains, row.members, _DISTANCE)
 
 
 def _values(left: int, rise: Mask, fall: Mask, start: int, stop: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from stepacc_core.alignment.choice import Choice, Span
 from stepacc_core.alignment.distance import rows
+from stepacc_core.alignment.matching import NOTHING, claims
 from stepacc_core.alignment.relation import Pattern
 
 
@@ -12,7 +13,10 @@ def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
         The distance, and for each element the observed steps it takes as start and end. A missing step takes none
         and stands at its start; steps between two spans are extra.
     """
-    same, group = _alike(elements, size)
+    spans = _in_place(elements, size)
+    if len(spans) == len(elements) and (not spans or spans[-1][1] == size):
+        return 0, spans
+    same, group = _front(elements, len(spans))
     while True:
         rest, left = _without(elements, same), size - same
         table = rows(rest, left)
@@ -22,30 +26,41 @@ def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
         if same == 0 or not table.groups or spare >= 0:
             break
         same = max(0, same + spare)
-    spans = [(index, index + 1) for index in range(same)]
+    spans = spans[:same]
     spans += [(start + same, end + same) for start, end in Choice(rest, left, table).spans()]
     return table.distance, spans
 
 
-def _alike(elements: list[Pattern], size: int) -> tuple[int, int]:
-    """Return how many plain elements at the front match one by one, and the steps until the first group is over."""
-    same = 0
-    for element in elements[:size]:
-        if isinstance(element, tuple) or not element >> same & 1:
-            break
-        same += 1
-    steps = 0
+def _in_place(elements: list[Pattern], size: int) -> list[Span]:
+    """Return the spans of the elements that are matched in full, one right after the other, from the front."""
+    spans: list[Span] = []
+    start = 0
     for element in elements:
+        if isinstance(element, int):
+            end = start + 1
+            if not element >> start & 1:
+                break
+        else:
+            end = start + len(element)
+            if end > size or NOTHING in claims(element, start, end):
+                break
+        spans.append((start, end))
+        start = end
+    return spans
+
+
+def _front(elements: list[Pattern], in_place: int) -> tuple[int, int]:
+    """Return how many plain elements at the front are in place, and the steps until the first group is over."""
+    for steps, element in enumerate(elements):
         if isinstance(element, tuple):
-            return same, steps + len(element)
-        steps += 1
-    return same, steps
+            return min(in_place, steps), steps + len(element)
+    return in_place, len(elements)
 
 
 def _without(elements: list[Pattern], same: int) -> list[Pattern]:
     if not same:
         return elements
     return [
-        element >> same if isinstance(element, int) else tuple(m >> same for m in element)
+        element >> same if isinstance(element, int) else tuple([mask >> same for mask in element])
         for element in elements[same:]
     ]

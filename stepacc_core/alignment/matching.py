@@ -15,6 +15,9 @@ from stepacc_core.errors import FailureCode, ScoringError
 MAX_MIXED = 4_000_000
 """Members times observed steps allowed for a group in which names of tools and agents meet."""
 
+_FEW = 256
+"""Members times steps up to which trying them in turn beats setting up a search."""
+
 NOTHING = -1
 """No member, no step, no window: used where a position would stand."""
 
@@ -34,6 +37,10 @@ def claims(members: Sequence[Mask], start: int, end: int) -> list[int]:
     Returns:
         For each step of the window the index of the member it claims, or -1.
     """
+    if (end - start) * len(members) <= _FEW:
+        claimed = _first_free(members, start, end)
+        if claimed is not None:
+            return claimed
     accepted = _accepted(_cut(members, start, end), end - start)
     matching = _Matching(accepted, len(members))
     for step in range(end - start):
@@ -44,6 +51,23 @@ def claims(members: Sequence[Mask], start: int, end: int) -> list[int]:
     for member, step in enumerate(matching.owner):
         if step != NOTHING:
             claimed[step] = member
+    return claimed
+
+
+def _first_free(members: Sequence[Mask], start: int, end: int) -> list[int] | None:
+    """Return the claims when no step has to be moved to another member, else None."""
+    free = list(range(len(members)))
+    claimed = []
+    for position in range(start, end):
+        for member in free:
+            if members[member] >> position & 1:
+                free.remove(member)
+                claimed.append(member)
+                break
+        else:
+            if free and any(mask >> position & 1 for mask in members):
+                return None
+            claimed.append(NOTHING)
     return claimed
 
 

@@ -5,7 +5,7 @@ observed step `j` satisfies it, a group is the tuple of its members' masks; any 
 so, also one that is no equivalence (contract of `agent.step_accuracy`, section 4).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from stepacc_core.model import Step
 from stepacc_core.names import fold
@@ -15,30 +15,26 @@ Mask = int
 Pattern = Mask | tuple[Mask, ...]
 """What the engine aligns: a plain step's mask, or the masks of a group's members in authored order."""
 
-_FEW = 32
-"""Positions up to which single shifts beat filling a byte array."""
+_SHORT = 512
+"""Observed steps up to which setting bits one by one beats filling byte arrays."""
 
 
 def patterns(trajectory: Trajectory, steps: Sequence[Step]) -> list[Pattern]:
     """Return the pattern of each element, empty groups as empty tuples."""
-    tools: dict[str, list[int]] = {}
-    agents: dict[str, list[int]] = {}
-    for position, step in enumerate(steps):
-        if step.kind == "AGENT":
-            agents.setdefault(step.name, []).append(position)
-        else:
-            tools.setdefault(fold(step.name), []).append(position)
-    known: dict[str, Mask] = {}
-    size = len(steps)
-
-    def mask(name: str) -> Mask:
-        found = known.get(name)
-        if found is None:
-            found = known[name] = _mask(tools.get(fold(name), ()), size) | _mask(agents.get(name, ()), size)
-        return found
-
+    tools, agents = _seen(steps) if len(steps) <= _SHORT else _wanted(trajectory, steps)
+    tool = tools.get
+    agent = agents.get
+    if agents:
+        return [
+            tuple([tool(fold(name), 0) | agent(name, 0) for name in element.members])
+            if isinstance(element, Group)
+            else tool(fold(element), 0) | agent(element, 0)
+            for element in trajectory.elements
+        ]
     return [
-        tuple([mask(member) for member in element.members]) if isinstance(element, Group) else mask(element)
+        tuple([tool(fold(name), 0) for name in element.members])
+        if isinstance(element, Group)
+        else tool(fold(element), 0)
         for element in trajectory.elements
     ]
 
@@ -54,14 +50,38 @@ def bits(mask: Mask) -> list[int]:
     return found
 
 
-def _mask(positions: Iterable[int], size: int) -> Mask:
-    positions = list(positions)
-    if len(positions) <= _FEW:
-        mask = 0
-        for position in positions:
-            mask |= 1 << position
-        return mask
-    row = bytearray(size // 8 + 1)
-    for position in positions:
+def _seen(steps: Sequence[Step]) -> tuple[dict[str, Mask], dict[str, Mask]]:
+    """Return where each folded tool name and each agent name was observed."""
+    tools: dict[str, Mask] = {}
+    agents: dict[str, Mask] = {}
+    bit = 1
+    for step in steps:
+        if step.kind == "AGENT":
+            agents[step.name] = agents.get(step.name, 0) | bit
+        else:
+            name = fold(step.name)
+            tools[name] = tools.get(name, 0) | bit
+        bit += bit
+    return tools, agents
+
+
+def _wanted(trajectory: Trajectory, steps: Sequence[Step]) -> tuple[dict[str, Mask], dict[str, Mask]]:
+    """Return the same for the expected names alone: a mask of many steps is long."""
+    agents: dict[str, bytearray] = {}
+    for element in trajectory.elements:
+        for name in element.members if isinstance(element, Group) else (element,):
+            agents[name] = bytearray()
+    tools = {fold(name): bytearray() for name in agents}
+    length = len(steps) // 8 + 1
+    for position, step in enumerate(steps):
+        row = agents.get(step.name) if step.kind == "AGENT" else tools.get(fold(step.name))
+        if row is None:
+            continue
+        if not row:
+            row.extend(bytes(length))
         row[position >> 3] |= 1 << (position & 7)
-    return int.from_bytes(row, "little")
+    return _packed(tools), _packed(agents)
+
+
+def _packed(found: dict[str, bytearray]) -> dict[str, Mask]:
+    return {name: int.from_bytes(row, "little") for name, row in found.items() if row}

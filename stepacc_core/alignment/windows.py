@@ -27,18 +27,18 @@ class Weights(NamedTuple):
 
 
 def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for speed
-    begins: list[int | None], gains: list[int], members: int, weights: Weights
-) -> list[int | None]:
+    begins: list[int], gains: list[int], members: int, weights: Weights
+) -> list[int]:
     """Return the least cost of what came before plus one window, for every place where the window may end.
 
     Args:
-        begins: what it costs to be at each place before the window, None where the window cannot begin.
+        begins: what it costs to be at each place before the window, -1 where the window cannot begin.
         gains: for the step after each place, the first begin whose window it adds a match to, or -1.
         members: the size of the group.
         weights: what windows cost; `cost >= swap >= 0`.
 
     Returns:
-        The least cost at each place of `begins`, None as long as no window can have begun.
+        The least cost at each place of `begins`, -1 as long as no window can have begun.
     """
     rise = weights.cost + weights.length
     spare = weights.cost - weights.swap
@@ -50,7 +50,7 @@ def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for spe
     above = [0] * places
     first = last = -1
     lowest = highest = raised = 0
-    minima: list[int | None] = []
+    minima: list[int] = []
     for place, begin in enumerate(begins):
         if place:
             raised += rise
@@ -79,7 +79,7 @@ def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for spe
                         break
                     step += above[out]
                 above[root] = step
-        if begin is None:
+        if begin < 0:
             parent[place] = place + 1
         else:
             value = begin + empty - raised
@@ -95,5 +95,5 @@ def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for spe
             above[place] = step
             last = place
             highest = value
-        minima.append(lowest + raised if last >= 0 else None)
+        minima.append(lowest + raised if last >= 0 else -1)
     return minima
