@@ -49,13 +49,6 @@ class PidFile:
             return cls(path, int(lines[0]), int(lines[3]), lines[4].strip(), ready)
         return None
 
-    def sockets_are_private(self, uid: int) -> bool:
-        """Whether the socket's folder belongs to a user, and only they can enter it."""
-        with suppress(OSError):
-            found = Path(self.sockets).lstat()
-            return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077
-        return False
-
     def answers(self, uid: int) -> bool:
         """Whether a living server of this user takes connections.
 
@@ -65,7 +58,7 @@ class PidFile:
         Args:
             uid: the user who runs the server.
         """
-        if not self.ready or not self.sockets_are_private(uid):
+        if not self.ready or not is_private(self.sockets, uid):
             return False
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(2)
@@ -86,6 +79,19 @@ class PidFile:
         lines = self.path.read_text().splitlines(keepends=True)
         lines[0] = f"{_NO_PROCESS}\n"
         self.path.write_text("".join(lines))
+
+
+def is_private(folder: str, uid: int) -> bool:
+    """Whether a folder belongs to a user, and only they can enter it.
+
+    Args:
+        folder: its path.
+        uid: the user.
+    """
+    with suppress(OSError):
+        found = Path(folder).lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077
+    return False
 
 
 def is_server_process(pid: int) -> bool:

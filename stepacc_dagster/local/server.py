@@ -19,7 +19,7 @@ from stepacc_dagster.errors import LocalServerError
 from stepacc_dagster.local.account import Account
 from stepacc_dagster.local.binaries import Binaries
 from stepacc_dagster.local.home import lock_file, try_exclusive
-from stepacc_dagster.local.pidfile import PidFile, is_server_process
+from stepacc_dagster.local.pidfile import PidFile, is_private, is_server_process
 
 DATABASE = "stepacc"
 SOCKETS = "/tmp/stepacc-"  # noqa: S108 - mkdtemp adds the rest; a socket's path ends at 107 bytes, so TMPDIR is too long
@@ -92,8 +92,7 @@ class LocalPostgres:
             self._create()
         if self._runs():
             return
-        if stale := PidFile.read(self.data):
-            self._remove_sockets(stale)
+        self._remove_sockets()
         with suppress(FileNotFoundError):
             self.log.replace(self.folder / "postgres.log.1")
         complaint = self._launch()
@@ -125,7 +124,7 @@ class LocalPostgres:
                 break
         while self._alive() and time.monotonic() < deadline:
             time.sleep(_POLL)
-        self._remove_sockets(running)
+        self._remove_sockets()
 
     def _create(self) -> None:
         """Initialise the data aside and move it into place, so that half of it is never taken for all."""
@@ -185,6 +184,8 @@ class LocalPostgres:
         """Start the server and wait until it is ready; return its complaint, or the empty string."""
         sockets = self.sockets or Path(tempfile.mkdtemp(prefix=SOCKETS, dir="/"))
         self.account.give(sockets)
+        if self.sockets is None:
+            self._noted_sockets.write_text(str(sockets))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         with (
             lock_file(self.folder / "postgres.alive") as alive,
@@ -204,8 +205,7 @@ class LocalPostgres:
             with self.account.popen(command, output=log, environment=environment, keep=[alive]) as process:
                 if process.wait() == 0:
                     return ""
-        if self.sockets is None:
-            shutil.rmtree(sockets, ignore_errors=True)
+        self._remove_sockets()
         return _last_line(self.log.read_text(errors="replace")) or "it gave no reason"
 
     def _run(self, tool: str, *arguments: str, data: Path | None = None) -> str:
@@ -221,10 +221,18 @@ class LocalPostgres:
     def _environment(data: Path) -> dict[str, str]:
         return {"PGDATA": str(data)}  # not -D, which pg_ctl hands to a shell: a $ or a " in the path would break it
 
-    def _remove_sockets(self, running: PidFile) -> None:
-        """Remove the socket's folder if it is one of ours."""
-        if running.sockets.startswith(SOCKETS) and running.sockets_are_private(self.account.uid):
-            shutil.rmtree(running.sockets, ignore_errors=True)
+    @property
+    def _noted_sockets(self) -> Path:
+        """Names the socket's folder, for its removal; to find the server, its own word counts."""
+        return self.folder / "postgres.sockets"
+
+    def _remove_sockets(self) -> None:
+        """Remove the socket's folder if it is one of ours, as after a server that was killed."""
+        with suppress(FileNotFoundError):
+            noted = self._noted_sockets.read_text()
+            if re.fullmatch(rf"{SOCKETS}\w+", noted) and is_private(noted, self.account.uid):
+                shutil.rmtree(noted, ignore_errors=True)
+            self._noted_sockets.unlink()
 
 
 def _last_line(said: str) -> str:
