@@ -180,7 +180,7 @@ def _stage(conn: sa.Connection, traces: Iterable[CanonicalTrace]) -> None:
             _send(conn, trace_rows, span_rows)
     _send(conn, trace_rows, span_rows)
     conn.execute(sa.text("ANALYZE staged_traces"))
-    conn.execute(sa.text("ANALYZE staged_spans"))
+    conn.execute(sa.text("ANALYZE staged_spans (place, span_id)"))
 
 
 def _send(conn: sa.Connection, trace_rows: list[tuple[Any, ...]], span_rows: list[tuple[Any, ...]]) -> None:

@@ -41,7 +41,7 @@ def _int(name: str, comment: str, *, null: bool = False) -> sa.Column[int]:
 
 
 def _json(name: str, comment: str, *, null: bool = False) -> sa.Column[Any]:
-    return sa.Column(name, JSONB(), nullable=null, comment=comment)
+    return sa.Column(name, JSONB(none_as_null=True), nullable=null, comment=comment)
 
 
 def _moment(name: str, comment: str) -> sa.Column[Any]:
@@ -189,7 +189,13 @@ annotations = sa.Table(
     _int("revision", "1, 2, 3, ... per target, partition type and key; the newest is in force"),
     _json("value", "the value as given, valid or not; NULL: a withdrawal", null=True),
     _text("value_hash", "SHA-256 of the value's canonical JSON, hex; NULL: a withdrawal", null=True),
-    sa.Column("withdrawn", sa.Boolean(), nullable=False, comment="true: nothing is said of this target any more"),
+    sa.Column(
+        "withdrawn",
+        sa.Boolean(),
+        sa.Computed("value IS NULL", persisted=True),
+        nullable=False,
+        comment="true: nothing is said of this target any more",
+    ),
     _text("author", "who said it"),
     _text("note", "why"),
     _text("origin", "where it came from, such as a file name"),
@@ -198,7 +204,7 @@ annotations = sa.Table(
     sa.UniqueConstraint("source", "target_type", "target_id", "partition_type", "key", "revision", name="revision_key"),
     sa.CheckConstraint("target_type IN ('trace', 'session', 'task')", name="target_type"),
     sa.CheckConstraint("partition_type IN ('trace', 'session')", name="partition_type"),
-    sa.CheckConstraint("withdrawn = (value IS NULL) AND withdrawn = (value_hash IS NULL)", name="value"),
+    sa.CheckConstraint("(value IS NULL) = (value_hash IS NULL)", name="value"),
     comment="What people expect. Append-only: a change or a withdrawal is a new revision, no row is ever updated.",
 )
 

@@ -22,7 +22,7 @@ CREATE TABLE stepacc.annotations (
     revision INTEGER NOT NULL,
     value JSONB,
     value_hash TEXT COLLATE "C",
-    withdrawn BOOLEAN NOT NULL,
+    withdrawn BOOLEAN GENERATED ALWAYS AS (value IS NULL) STORED NOT NULL,
     author TEXT COLLATE "C" NOT NULL,
     note TEXT COLLATE "C" NOT NULL,
     origin TEXT COLLATE "C" NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE stepacc.annotations (
     CONSTRAINT annotations_revision_key UNIQUE (source, target_type, target_id, partition_type, key, revision),
     CONSTRAINT annotations_target_type CHECK (target_type IN ('trace', 'session', 'task')),
     CONSTRAINT annotations_partition_type CHECK (partition_type IN ('trace', 'session')),
-    CONSTRAINT annotations_value CHECK (withdrawn = (value IS NULL) AND withdrawn = (value_hash IS NULL))
+    CONSTRAINT annotations_value CHECK ((value IS NULL) = (value_hash IS NULL))
 );
 COMMENT ON TABLE stepacc.annotations IS 'What people expect. Append-only: a change or a withdrawal is a new revision, no row is ever updated.';
 COMMENT ON COLUMN stepacc.annotations.id IS 'id of the revision; scores refer to it';

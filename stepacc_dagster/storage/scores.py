@@ -1,0 +1,189 @@
+"""Scores: one row per evaluation, written for a window at a time."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import sqlalchemy as sa
+
+from stepacc_core.metrics.base import Evaluation
+from stepacc_core.model import CanonicalPartition, PartitionType
+from stepacc_dagster.storage import encode
+from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
+from stepacc_dagster.storage.locks import lock
+from stepacc_dagster.windows import Window
+
+_COLUMNS: tuple[tuple[str, ColumnType], ...] = (
+    ("place", "int8"),
+    ("partition_type", "text"),
+    ("partition_id", "text"),
+    ("session_id", "text"),
+    ("task_id", "text"),
+    ("status", "text"),
+    ("code", "text"),
+    ("reason", "text"),
+    ("message", "text"),
+    ("score", "float8"),
+    ("total_steps", "int4"),
+    ("correct_steps", "int4"),
+    ("edit_distance", "int4"),
+    ("expected_from", "text"),
+    ("annotation_id", "int8"),
+    ("reference_hash", "text"),
+    ("steps_hash", "text"),
+    ("metadata", "jsonb"),
+)
+_OWN = [name for name, _ in _COLUMNS[1:-1]]
+_RESULT = ["status", "code", "reason", "message", "score", "total_steps", "correct_steps", "edit_distance"]
+_REPLACED = [*_RESULT, "expected_from", "evaluated_at"]
+_SHARED = ["source", "window_key", "metric", "metric_version", "config_hash", "dagster_run_id"]
+_KEY = ["partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
+
+# statement_timestamp(), not now(): the transaction may have begun long before it got the lock, and what is written
+# last must be confirmed last. Where the evaluation is there already, its result stays, unless a score replaces a
+# failure; the partition may have moved to another window, session or task since.
+_WRITE = sa.text(f"""
+    WITH given AS (
+        SELECT DISTINCT ON ({", ".join(_KEY)}) * FROM staged_scores
+        ORDER BY {", ".join(_KEY)}, (status = 'scored') DESC, place DESC
+    ),
+    written AS (
+        INSERT INTO stepacc.scores AS present ({", ".join([*_SHARED, *_OWN])}, evaluated_at, confirmed_at)
+        SELECT {", ".join(f":{name}" for name in _SHARED)}, {", ".join(_OWN)},
+               statement_timestamp(), statement_timestamp()
+        FROM given ORDER BY {", ".join(_KEY)}
+        ON CONFLICT (source, partition_type, partition_id, metric, metric_version, config_hash, annotation_id,
+                     reference_hash, steps_hash)
+        DO UPDATE SET confirmed_at = excluded.confirmed_at, dagster_run_id = excluded.dagster_run_id,
+            window_key = excluded.window_key, session_id = excluded.session_id, task_id = excluded.task_id,
+            {
+    ", ".join(
+        f"{name} = CASE WHEN present.status = 'failed' AND excluded.status = 'scored' "
+        f"THEN excluded.{name} ELSE present.{name} END"
+        for name in _REPLACED
+    )
+}
+        RETURNING id, (xmax = 0) AS is_new, evaluated_at = statement_timestamp() AS is_fresh, {", ".join(_KEY)}
+    ),
+    explained AS (
+        INSERT INTO stepacc.score_metadata (score_id, metadata)
+        SELECT written.id, given.metadata FROM written JOIN given
+            ON {" AND ".join(f"given.{name} IS NOT DISTINCT FROM written.{name}" for name in _KEY[2:])}
+            AND given.partition_type = written.partition_type AND given.partition_id = written.partition_id
+        WHERE written.is_fresh
+        ON CONFLICT (score_id) DO UPDATE SET metadata = excluded.metadata
+    )
+    SELECT count(*) FILTER (WHERE is_new) AS inserted, count(*) FILTER (WHERE NOT is_new) AS confirmed FROM written
+""")  # noqa: S608 (names of this module)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One evaluation of one partition: the result, and the hashes that tell whether it was made before.
+
+    `annotation_id` is that of the revision which set the expectation, None when it came from the config or there is
+    none. `message` is the sentence of a failure.
+    """
+
+    partition_type: PartitionType
+    partition_id: str
+    status: Literal["scored", "failed", "not_applicable"]
+    session_id: str | None = None
+    task_id: str | None = None
+    code: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    score: float | None = None
+    total_steps: int | None = None
+    correct_steps: int | None = None
+    edit_distance: int | None = None
+    expected_from: str | None = None
+    annotation_id: int | None = None
+    reference_hash: str | None = None
+    steps_hash: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, partition: CanonicalPartition, evaluation: Evaluation) -> Self:
+        """Return the row of an evaluation of a partition."""
+        result, reference = evaluation.result, evaluation.reference
+        from_column = reference is not None and reference.origin == "column"
+        return cls(
+            partition_type=partition.partition_type,
+            partition_id=partition.partition_id,
+            session_id=partition.session_id,
+            task_id=partition.task_id,
+            status=result.status,
+            code=result.code,
+            reason=result.reason,
+            message=result.error.message if result.error else None,
+            score=result.score,
+            total_steps=result.metadata.get("total_steps"),
+            correct_steps=result.metadata.get("correct_steps"),
+            edit_distance=result.metadata.get("edit_distance"),
+            expected_from=reference.origin if reference else None,
+            annotation_id=partition.annotation.id if partition.annotation and from_column else None,
+            reference_hash=evaluation.reference_hash,
+            steps_hash=evaluation.steps_hash,
+            metadata=result.metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Evaluations that are new, and those that were there already and are confirmed."""
+
+    inserted: int
+    confirmed: int
+
+
+def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
+    conn: sa.Connection,
+    source: str,
+    window: Window,
+    *,
+    metric: str,
+    metric_version: str,
+    config_hash: str,
+    run_id: str | None,
+    rows: Iterable[ScoreRow],
+) -> Written:
+    """Write the evaluations of a window, and their metadata.
+
+    An evaluation is the same when partition, metric, version, config, annotation revision, expectation and steps are.
+    Making it again adds no row and does not change its result: only the run and the time that confirm it, and the
+    window, session and task its partition is in now. The exception is a failure, which a score replaces; a score is
+    never replaced by a failure. Of one evaluation given twice the scored one counts, else the last.
+
+    Nothing is read from `rows` before the window's lock is held; `rows` must not use `conn`, which is busy.
+    """
+    lock(conn, "scores", source, window.key, metric, metric_version, config_hash)
+    create_staging(conn, "staged_scores", _COLUMNS)
+    copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, row) for place, row in enumerate(rows)))
+    conn.execute(sa.text("ANALYZE staged_scores (partition_type, partition_id)"))
+    values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash, run_id)
+    counts = conn.execute(_WRITE, dict(zip(_SHARED, values, strict=True))).one()
+    return Written(counts.inserted, counts.confirmed)
+
+
+def _staged(place: int, row: ScoreRow) -> tuple[Any, ...]:
+    return (
+        place,
+        row.partition_type,
+        encode.stored_id(row.partition_id),
+        encode.optional_id(row.session_id),
+        encode.optional_id(row.task_id),
+        row.status,
+        encode.optional_text(row.code),
+        encode.optional_text(row.reason),
+        encode.optional_text(row.message),
+        row.score,
+        row.total_steps,
+        row.correct_steps,
+        row.edit_distance,
+        row.expected_from,
+        row.annotation_id,
+        row.reference_hash,
+        row.steps_hash,
+        encode.jsonb(row.metadata),
+    )
