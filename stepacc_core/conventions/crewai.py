@@ -7,6 +7,7 @@ texts are masked first, so that names and brackets inside them cannot mislead, a
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from stepacc_core.conventions.completions import calls_in, unique
@@ -39,12 +40,14 @@ def task_calls(tasks_output: Any) -> list[TaskCalls]:
         return []
     masked = _QUOTED.sub(_mask, tasks_output)
     starts = [found.start() for found in _TASK.finditer(masked)]
-    ends = [*starts[1:], len(masked)]
-    return [_one_task(tasks_output[start:end], masked[start:end]) for start, end in zip(starts, ends, strict=True)]
+    cuts = pairwise([*starts, len(masked)])
+    return [_one_task(tasks_output[start:end], masked[start:end]) for start, end in cuts]
 
 
 def _mask(quoted: re.Match[str]) -> str:
-    return "'" + "_" * (len(quoted.group()) - 2) + "'"
+    """Return a quoted text of the same length that holds nothing."""
+    size = len(quoted.group())
+    return ("'" + "_" * (size - 2) + "'")[:size]
 
 
 def _one_task(written: str, masked: str) -> TaskCalls:

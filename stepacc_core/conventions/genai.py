@@ -21,6 +21,7 @@ KINDS: dict[str, SpanKind] = {
 _MARKS = (
     "gen_ai.operation.name",
     "gen_ai.tool.name",
+    "gen_ai.tool.call.arguments",
     "gen_ai.agent.name",
     "gen_ai.output.messages",
     "gen_ai.request.model",

@@ -4,7 +4,7 @@ from stepacc_core.conventions.arguments import arguments_of
 from stepacc_core.conventions.completions import calls_in
 from stepacc_core.conventions.fields import Fields
 from stepacc_core.conventions.naming import real_id
-from stepacc_core.conventions.values import identifier, integer, mapping, parsed
+from stepacc_core.conventions.values import identifier, integer, mapping, parsed, text
 from stepacc_core.model import RawSpan, SpanKind
 
 KINDS: dict[str, SpanKind] = {
@@ -33,7 +33,7 @@ def recognises(span: RawSpan) -> bool:
 def read(span: RawSpan) -> Fields:
     """Read what the span says in this convention; the span's name is the tool's or agent's."""
     attributes = span.attributes
-    kind = KINDS.get((identifier(attributes.get("mlflow.spanType")) or "").upper())
+    kind = "TOOL" if is_handoff(span) else KINDS.get((identifier(attributes.get("mlflow.spanType")) or "").upper())
     outputs = attributes.get("mlflow.spanOutputs")
     usage = mapping(attributes.get("mlflow.chat.tokenUsage"))
     return Fields(
@@ -47,3 +47,13 @@ def read(span: RawSpan) -> Fields:
         input_tokens=integer(usage, "input_tokens"),
         output_tokens=integer(usage, "output_tokens"),
     )
+
+
+def is_handoff(span: RawSpan) -> bool:
+    """Tell whether the span is the hand-off of an OpenAI agent, which MLflow records as a chain."""
+    return span.name == "Handoff" and "from_agent" in mapping(span.attributes.get("mlflow.spanInputs"))
+
+
+def handoff_target(span: RawSpan) -> str | None:
+    """Return the agent that takes over."""
+    return text(mapping(span.attributes.get("mlflow.spanOutputs")), "to_agent")

@@ -61,8 +61,9 @@ TOOL_NAME_ATTRIBUTES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
 
 _NEVER_TOOLS = frozenset({"LLM", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT"})
 _NEVER_TOOL_OPERATIONS = frozenset(
-    {"chat", "text_completion", "generate_content", "embeddings", "invoke_agent", "create_agent", "invoke_workflow"}
+    {"chat", "text_completion", "generate_content", "embeddings", "invoke_agent", "invoke_workflow"}
 )
+_MAKING_AN_AGENT = "create_agent"
 _OWN_AGENT_NAME = "aip.agent.name"
 
 
@@ -128,10 +129,12 @@ def read_span(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> tuple[
 
 
 def _kind(span: RawSpan, kind: SpanKind | None) -> SpanKind:
-    if kind not in _NEVER_TOOLS and text(span.attributes, *TOOL_NAME_ATTRIBUTES):
-        operation = text(span.attributes, "gen_ai.operation.name")
-        if operation is None or operation.lower() not in _NEVER_TOOL_OPERATIONS:
-            return "TOOL"
+    operation = (text(span.attributes, "gen_ai.operation.name") or "").lower()
+    if operation == _MAKING_AN_AGENT:
+        return "CHAIN"  # also where a store calls it an agent
+    named = text(span.attributes, *TOOL_NAME_ATTRIBUTES) is not None
+    if named and kind not in _NEVER_TOOLS and operation not in _NEVER_TOOL_OPERATIONS:
+        return "TOOL"
     return kind or "UNKNOWN"
 
 

@@ -208,3 +208,21 @@ def grouped(entries: Iterator[tuple[int, str, Any]]) -> list[dict[str, Any]]:
     for index, rest, value in entries:
         items.setdefault(index, {})[rest] = value
     return list(items.values())
+
+
+def flattened(nested: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo the nesting of attributes by stores that turn `llm.output_messages.0.message` into objects and lists.
+
+    Every leaf gets its dotted key. Objects and lists stay readable under their own key too, so that attributes which
+    were objects from the start (`metadata`) are found as such.
+    """
+    found: dict[str, Any] = {}
+    waiting: list[tuple[str, Any]] = [(str(key), value) for key, value in nested.items()]
+    while waiting:
+        path, value = waiting.pop()
+        found[path] = value
+        if isinstance(value, Mapping):
+            waiting += [(f"{path}.{key}", item) for key, item in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}.{index}", item) for index, item in enumerate(value)]
+    return found

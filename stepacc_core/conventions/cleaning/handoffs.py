@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from stepacc_core.conventions import mlflow
 from stepacc_core.conventions.cleaning.draft import Draft
 from stepacc_core.conventions.values import text
 from stepacc_core.model import CanonicalSpan, Gap, RawSpan, ToolCall
@@ -47,7 +48,7 @@ def name_handoffs(draft: Draft) -> Draft:
 
 
 def _is_handoff(raw: RawSpan) -> bool:
-    if (text(raw.attributes, "traceloop.span.kind") or "").lower() == "handoff":
+    if (text(raw.attributes, "traceloop.span.kind") or "").lower() == "handoff" or mlflow.is_handoff(raw):
         return True
     return raw.name.startswith(_SPAN_PREFIX) and text(raw.attributes, "tool.name", "gen_ai.tool.name") is None
 
@@ -57,7 +58,8 @@ def _target(raw: RawSpan) -> str | None:
     if raw.name.startswith(_SPAN_PREFIX):
         return raw.name.removeprefix(_SPAN_PREFIX).strip() or None
     named = _ARROW.fullmatch(raw.name)
-    target = text(raw.attributes, "gen_ai.handoff.to_agent") or (named.group(1) if named else None)
+    told = text(raw.attributes, "gen_ai.handoff.to_agent") or mlflow.handoff_target(raw)
+    target = told or (named.group(1) if named else None)
     return None if target == _UNKNOWN else target
 
 
