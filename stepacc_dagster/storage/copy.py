@@ -59,6 +59,8 @@ def copy_out(
 ) -> Iterator[tuple[Any, ...]]:
     """COPY the rows of a query out.
 
+    Closing the iterator before its end cancels the query, and with it the transaction, which has to be rolled back.
+
     Args:
         conn: where from.
         query: SELECT with `{name}` for each parameter; COPY takes no bound ones, so they become literals.

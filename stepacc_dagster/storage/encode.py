@@ -8,13 +8,11 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, sort_keys=True, separators=(",", ":"), default=str
-)
 _MAX_DEPTH = 200
 """Levels of nesting that are kept; Postgres itself gives up at some thousands."""
 _MAX_DIGITS = 1_000
@@ -25,6 +23,17 @@ _BIGINT = 2**63
 _LATEST = _BIGINT - 86_400_000_000_000
 """Last time that is kept, in the year 2262: the end of its window still fits a bigint."""
 _JSONB_VERSION = b"\x01"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, bytes) else str(value)
+
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, sort_keys=True, separators=(",", ":"), default=_plain
+)
 
 
 def text(value: str) -> str:
@@ -107,9 +116,9 @@ def _storable(value: Any, depth: int) -> Any:
         return value
     if isinstance(value, int | float):
         return _number(value)
-    if isinstance(value, dict | list | tuple) and depth >= _MAX_DEPTH:
+    if isinstance(value, Mapping | list | tuple) and depth >= _MAX_DEPTH:
         return f"nested deeper than {_MAX_DEPTH} levels"
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {text(str(key)): _storable(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_storable(item, depth + 1) for item in value]

@@ -28,7 +28,10 @@ def upgrade(engine: sa.Engine) -> str:
     with engine.connect().execution_options(isolation_level="READ COMMITTED") as conn, conn.begin():
         lock(conn, "schema")
         _refuse_newer(current_revision(conn))
-        conn.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
+        if (
+            conn.scalar(sa.select(sa.func.to_regnamespace(SCHEMA))) is None
+        ):  # IF NOT EXISTS asks for the right to create
+            conn.execute(sa.schema.CreateSchema(SCHEMA))
         config = _config()
         config.attributes["connection"] = conn
         command.upgrade(config, "head")

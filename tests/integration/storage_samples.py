@@ -6,9 +6,9 @@ from stepacc_core.model import CanonicalSpan, CanonicalTrace, Gap, RawSpan, Tool
 from stepacc_dagster.windows import Window, window_of
 
 SOURCE = "support"
-MONDAY = window_of("2026-11-30", "daily")
-TUESDAY = window_of("2026-12-01", "daily")
-SUNDAY = window_of("2026-11-29", "daily")
+MONDAY = window_of("2025-11-03", "daily")
+TUESDAY = window_of("2025-11-04", "daily")
+SUNDAY = window_of("2025-11-02", "daily")
 HOUR = 3_600_000_000_000
 
 

@@ -1,6 +1,6 @@
 """Writers at the same time, and writers that die: the tables hold what one after the other would have left."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalTrace
+from stepacc_dagster.storage import tables
 from stepacc_dagster.storage.canonical import Ingested, write_traces
+from stepacc_dagster.storage.raw_spans import land_spans
+from stepacc_dagster.storage.scores import ScoreRow, write_scores
 from stepacc_dagster.storage.tables import sessions, spans, traces
 from tests.integration.storage_access import (
     content,
@@ -19,7 +22,7 @@ from tests.integration.storage_access import (
     trace_partitions,
     write_window,
 )
-from tests.integration.storage_samples import MONDAY, SOURCE, SUNDAY, TUESDAY, trace
+from tests.integration.storage_samples import MONDAY, SOURCE, SUNDAY, TUESDAY, raw, trace
 
 
 def test_two_writers_of_one_window_leave_each_row_once(migrated_engine: sa.Engine) -> None:
@@ -93,20 +96,38 @@ def test_a_reader_that_fails_leaves_the_window_as_it_was(migrated_engine: sa.Eng
     assert content(migrated_engine) == before
 
 
-def test_a_backend_killed_in_the_middle_leaves_the_window_as_it_was(migrated_engine: sa.Engine) -> None:
+@pytest.mark.parametrize("table", ["traces", "otel_spans", "scores"])
+def test_a_backend_killed_in_the_middle_leaves_nothing(migrated_engine: sa.Engine, table: str) -> None:
     """Neither rows nor locks stay, and the same write succeeds afterwards."""
-    write_window(migrated_engine, MONDAY, trace("t"))
-    before = content(migrated_engine)
+    writers: dict[str, tuple[Callable[..., Any], Callable[[int], Any]]] = {
+        "traces": (partial(write_traces, source=SOURCE, window=MONDAY), lambda n: trace(f"x{n}")),
+        "otel_spans": (partial(land_spans, source=SOURCE), lambda n: raw(f"t{n}", "a", MONDAY.start_ns)),
+        "scores": (
+            partial(write_scores, source=SOURCE, window=MONDAY, metric="m", metric_version="1", config_hash="c"),
+            lambda n: ScoreRow("trace", f"t{n}", "scored", score=0.5),
+        ),
+    }
+    write, make = writers[table]
+    stream, extra = {"traces": ("traces", {}), "otel_spans": ("spans", {}), "scores": ("rows", {"run_id": "r"})}[table]
+    pids: list[int] = []
 
-    def killed(pid: Any) -> Iterator[CanonicalTrace]:
-        for n in range(6_000):
-            if n == 5_000:
+    def killed() -> Iterator[Any]:
+        for n in range(12_000):
+            if n == 11_000:
                 with migrated_engine.begin() as other:
-                    other.execute(sa.text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
-            yield trace(f"x{n}")
+                    other.execute(sa.text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pids[0]})
+            yield make(n)
 
     dropped = pytest.raises((sa.exc.DBAPIError, psycopg.OperationalError))
     with dropped, migrated_engine.begin() as conn:
-        write_traces(conn, SOURCE, MONDAY, killed(conn.scalar(sa.text("SELECT pg_backend_pid()"))))
-    assert content(migrated_engine) == before
-    assert write_window(migrated_engine, MONDAY, trace("t"), trace("u")) == Ingested(2, 6, 0, 0, 1)
+        pids += conn.scalars(sa.text("SELECT pg_backend_pid()"))
+        write(conn, **{stream: killed()}, **extra)
+    assert _count(migrated_engine, table) == 0
+    with migrated_engine.begin() as conn:
+        write(conn, **{stream: (make(n) for n in range(2))}, **extra)
+    assert _count(migrated_engine, table) == 2
+
+
+def _count(engine: sa.Engine, table: str) -> Any:
+    with engine.connect() as conn:
+        return conn.scalar(sa.select(sa.func.count()).select_from(tables.metadata.tables[f"stepacc.{table}"]))

@@ -1,17 +1,20 @@
 """Raw spans land once, whoever delivers them and how often, and are read back by the window their trace starts in."""
 
 import math
-import threading
 from datetime import timedelta
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from stepacc_core.model import RawEvent, RawSpan
+from stepacc_dagster.storage.arrivals import Arrivals, changed_windows
 from stepacc_dagster.storage.raw_spans import Landed, land_spans, landed_windows, read_window_spans
 from stepacc_dagster.storage.tables import otel_spans
 from stepacc_dagster.windows import Window, window_containing, window_of
+from tests.integration.storage_access import together
 from tests.integration.storage_samples import HOUR, MONDAY, SOURCE, SUNDAY, TUESDAY, raw
 
 
@@ -88,8 +91,22 @@ def test_sources_do_not_mix(migrated_engine: sa.Engine) -> None:
         (10**30, 10**30),
         (b"bytes", "b'bytes'"),
         ({"k\x00": {1: "\x00"}}, {"k\ufffd": {"1": "\ufffd"}}),
+        (MappingProxyType({"a": range(2)}), {"a": [0, 1]}),
+        (MappingProxyType({"a": (math.inf,)}), {"a": ["Infinity"]}),
     ],
-    ids=["nul", "surrogate", "spelled out", "nan", "infinity", "endless integer", "big integer", "bytes", "keys"],
+    ids=[
+        "nul",
+        "surrogate",
+        "spelled out",
+        "nan",
+        "infinity",
+        "endless integer",
+        "big integer",
+        "bytes",
+        "keys",
+        "mapping",
+        "mapping, slowly",
+    ],
 )
 def test_what_postgres_cannot_store_is_replaced(migrated_engine: sa.Engine, value: Any, stored: Any) -> None:
     """An odd value costs itself, not the span, and landing it again is the same span."""
@@ -128,7 +145,7 @@ def test_a_trace_belongs_to_the_window_of_its_earliest_timed_span(migrated_engin
     }
     assert list(_read(migrated_engine, TUESDAY)) == ["u"]
     assert _windows(migrated_engine) == [MONDAY.key, TUESDAY.key]
-    assert _windows(migrated_engine, "hourly") == ["2026-11-30-23:00", "2026-12-01-00:00"]
+    assert _windows(migrated_engine, "hourly") == ["2025-11-03-23:00", "2025-11-04-00:00"]
 
 
 def test_an_untimed_trace_belongs_to_the_window_of_its_arrival(migrated_engine: sa.Engine) -> None:
@@ -188,22 +205,39 @@ def test_reading_a_window_does_not_scan_the_others(migrated_engine: sa.Engine) -
 def test_two_landings_at_once_write_each_span_once(migrated_engine: sa.Engine) -> None:
     """Writers of the same spans in opposite order wait for each other; what one calls new is not new to the other."""
     spans = [raw(f"t{n}", "a", MONDAY.start_ns + n) for n in range(6_000)]
-    landed: list[Landed] = []
-    barrier = threading.Barrier(2)
-
-    def land(given: list[RawSpan]) -> None:
-        with migrated_engine.begin() as conn:
-            barrier.wait()
-            landed.append(land_spans(conn, SOURCE, given))
-
-    threads = [threading.Thread(target=land, args=(given,)) for given in (spans, spans[::-1])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    landed = together(partial(_land, migrated_engine, *spans), partial(_land, migrated_engine, *reversed(spans)))
     assert sorted((one.new, one.same) for one in landed) == [(0, 6_000), (6_000, 0)]
-    assert len(_rows(migrated_engine)) == 1  # keyed by span id
     assert len(_read(migrated_engine, MONDAY)) == 6_000
+
+
+def test_changed_windows_are_those_of_the_traces_that_got_spans(migrated_engine: sa.Engine) -> None:
+    """Since the arrival one has seen; a late span changes the window its trace starts in."""
+    _land(migrated_engine, raw("t", "a", MONDAY.start_ns), raw("u", "a", TUESDAY.start_ns))
+    with migrated_engine.connect() as conn:
+        first = changed_windows(conn, SOURCE, "daily")
+        assert first.windows == (MONDAY.key, TUESDAY.key)
+        assert changed_windows(conn, SOURCE, "daily", after=first.latest) == Arrivals((), first.latest)
+        assert changed_windows(conn, "nobody", "daily") == Arrivals((), 0)
+    _land(migrated_engine, raw("t", "a", MONDAY.start_ns), raw("t", "b", TUESDAY.start_ns))
+    with migrated_engine.connect() as conn:
+        second = changed_windows(conn, SOURCE, "hourly", after=first.latest)
+        assert second.windows == ("2025-11-03-00:00",)
+    _land(migrated_engine, raw("v", "a", None))
+    with migrated_engine.connect() as conn:
+        third = changed_windows(conn, SOURCE, "daily", after=second.latest)
+        assert list(third.windows) == [key for key in landed_windows(conn, SOURCE, "daily") if key not in first.windows]
+        assert len(third.windows) == 1
+
+
+def test_a_reader_may_stop_early(migrated_engine: sa.Engine) -> None:
+    """After a rollback its connection is as good as new."""
+    _land(migrated_engine, *(raw(f"t{n:04}", "a", MONDAY.start_ns, attributes={"x": "y" * 999}) for n in range(4_000)))
+    with migrated_engine.connect() as conn:
+        reading = read_window_spans(conn, SOURCE, MONDAY)
+        assert next(reading)[0] == "t0000"
+        reading.close()  # type: ignore[attr-defined]
+        conn.rollback()
+        assert sum(1 for _ in read_window_spans(conn, SOURCE, MONDAY)) == 4_000
 
 
 def _land(engine: sa.Engine, *spans: RawSpan) -> Landed:

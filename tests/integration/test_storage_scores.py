@@ -137,7 +137,7 @@ def test_a_partition_given_twice_is_one_evaluation(migrated_engine: sa.Engine) -
 
 def test_odd_results_cost_no_other_row(migrated_engine: sa.Engine) -> None:
     """A score out of range, NUL in texts and NaN in metadata are stored as well as they can be."""
-    odd = replace(SCORED, partition_id="a\x00", score=1.5, metadata={"x": math.nan, "t": "\x00\ud800"})
+    odd = replace(SCORED, partition_id="a\x00", score=2, metadata={"x": math.nan, "t": "\x00\ud800"})
     sentence = replace(FAILED, partition_id="b", message="\x00")
     assert _write(migrated_engine, odd, sentence, SCORED) == Written(3, 0)
     assert _write(migrated_engine, odd, sentence, SCORED) == Written(0, 3)
