@@ -51,6 +51,30 @@ class Draft:
         return nearest
 
 
+@dataclass(frozen=True, slots=True)
+class Ancestry:
+    """Which spans are above which, answered without walking: places in the order and the last place below each."""
+
+    place: Mapping[str, int]
+    last: Mapping[str, int]
+
+    def is_above(self, upper: CanonicalSpan, lower: CanonicalSpan) -> bool:
+        """Tell whether a span is an ancestor of another."""
+        place = self.place[lower.span_id]
+        return self.place[upper.span_id] < place <= self.last[upper.span_id]
+
+
+def ancestry(draft: Draft) -> Ancestry:
+    """Number the spans of a draft, whose order has all spans below a span right after it."""
+    place = {span_id: index for index, span_id in enumerate(draft.order)}
+    last = dict(place)
+    for span_id in reversed(draft.order):
+        parent = draft.spans[span_id].parent_span_id
+        if parent is not None and parent in place and place[parent] < place[span_id]:
+            last[parent] = max(last[parent], last[span_id])
+    return Ancestry(place, last)
+
+
 def by_start(span: CanonicalSpan) -> tuple[int, str, str]:
     """Sort key: start time, untimed last, then name and id."""
     return (span.start_time_unix_nano or LATEST, span.name, span.span_id)

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stepacc_core.conventions.cleaning.draft import Draft, as_chain, by_start, overlap
+from stepacc_core.conventions.cleaning.draft import Ancestry, Draft, ancestry, as_chain, by_start, overlap
 from stepacc_core.model import CanonicalSpan, Gap, RawSpan, ToolCall
 from stepacc_core.names import fold
 
@@ -48,17 +48,19 @@ def second_instrumentation(draft: Draft) -> Draft:
 
     The two are told apart by their scopes; calls are paired by call id, else by name and shared time. The scope with
     more tool spans counts, then the one that began first. Agents and models of the other are folded where the first
-    has their like.
+    has their like. Spans above one another, and roots, are no partners: the two recordings stand side by side.
     """
     by_scope: dict[str, list[CanonicalSpan]] = {}
     for span in draft.of_kind("TOOL"):
-        by_scope.setdefault(draft.raw[span.span_id].scope_name, []).append(span)
+        if span.parent_span_id is not None:
+            by_scope.setdefault(draft.raw[span.span_id].scope_name, []).append(span)
     if len(by_scope) < 2:  # noqa: PLR2004 - one scope has no second
         return draft
+    tree = ancestry(draft)
     scopes = sorted(by_scope, key=lambda scope: -len(by_scope[scope]))
     kept, changes, gaps = [scopes[0]], [], []
     for scope in scopes[1:]:
-        like = next((first for first in kept if _all_paired(by_scope[scope], by_scope[first])), None)
+        like = next((first for first in kept if _all_paired(by_scope[scope], by_scope[first], tree)), None)
         if like is None:
             kept.append(scope)
             continue
@@ -69,7 +71,7 @@ def second_instrumentation(draft: Draft) -> Draft:
     return draft.changed(changes, gaps)
 
 
-def _all_paired(spans: list[CanonicalSpan], others: list[CanonicalSpan]) -> bool:
+def _all_paired(spans: list[CanonicalSpan], others: list[CanonicalSpan], tree: Ancestry) -> bool:
     """Tell whether each span has a partner of its own among the others; both lists are ordered by start."""
     ids = {(fold(other.tool_name or ""), other.tool_call_id) for other in others if other.tool_call_id}
     with_ids = {name for name, _ in ids}
@@ -81,19 +83,19 @@ def _all_paired(spans: list[CanonicalSpan], others: list[CanonicalSpan]) -> bool
         if span.tool_call_id and name in with_ids:
             if (name, span.tool_call_id) not in ids:
                 return False
-        elif not _take_partner(span, free.get(name, deque())):
+        elif not _take_partner(span, free.get(name, deque()), tree):
             return False
     return True
 
 
-def _take_partner(span: CanonicalSpan, free: deque[CanonicalSpan]) -> bool:
+def _take_partner(span: CanonicalSpan, free: deque[CanonicalSpan], tree: Ancestry) -> bool:
     """Take the first that shares time with the span; those that ended before it began are of no use to later ones."""
     while free and not overlap(free[0], span) and by_start(free[0]) < by_start(span):
         free.popleft()
-    if free and overlap(free[0], span):
-        free.popleft()
-        return True
-    return False
+    if not free or not overlap(free[0], span):
+        return False
+    partner = free.popleft()
+    return not tree.is_above(partner, span) and not tree.is_above(span, partner)
 
 
 def _like_spans(draft: Draft, scope: str, like: str) -> list[CanonicalSpan]:
