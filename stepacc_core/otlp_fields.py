@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from stepacc_core.conventions.values import is_shallow
 from stepacc_core.model import SpanStatus
 
 _LATEST = 2**63 - 1
@@ -82,8 +83,15 @@ def read_attributes(pairs: Any) -> Mapping[str, Any]:
             if isinstance(pair, Mapping) and isinstance(pair.get("key"), str)
         }
     if isinstance(pairs, Mapping):
-        return {key: read_value(held) if _is_any_value(held) else held for key, held in pairs.items()}
+        return {key: read_value(held) if _is_any_value(held) else _plain(held) for key, held in pairs.items()}
     return {}
+
+
+def _plain(value: Any) -> Any:
+    if not is_shallow(value):
+        msg = "an attribute nests too deeply"
+        raise ValueError(msg)
+    return value
 
 
 def _is_any_value(value: Any) -> bool:

@@ -7,9 +7,12 @@ a bad value; a value that cannot be read is None.
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
+
+DEEPEST = 200
+"""Levels of nesting that are read; deeper JSON stays text."""
 
 _LONGEST_REPR = 100_000
 _DEEPEST_REPR = 50
@@ -90,6 +93,20 @@ def _may_be_unstorable(written: str) -> bool:
     return bool(_UNSTORABLE.search(written))
 
 
+def is_shallow(value: Any) -> bool:
+    """Tell whether a value nests at most `DEEPEST` levels, so that it can be compared, shown and written again."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [item for each in level if isinstance(each, dict | list) for item in _inside(each)]
+        if not level:
+            return True
+    return False
+
+
+def _inside(holder: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return holder.values() if isinstance(holder, dict) else holder
+
+
 def parsed(value: Any) -> Any:
     """Return the value that text stands for: JSON, else a Python literal, else the text itself unchanged."""
     if not isinstance(value, str):
@@ -98,7 +115,8 @@ def parsed(value: Any) -> Any:
     if not stripped or stripped[0] not in '{["-0123456789tfn':
         return value
     try:
-        return decode(stripped)
+        found = decode(stripped)
+        return found if is_shallow(found) else value
     except ValueError:
         literal = _literal(stripped)
         return value if literal is None else literal

@@ -1,6 +1,8 @@
 """Cleaning makes one call one step, and tells what it assumed."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -331,7 +333,7 @@ class TestHandoffs:
 
     def test_it_is_named_by_the_call_before_it(self) -> None:
         """With the call's arguments and id; calls that tool spans ran are not it."""
-        calls = [
+        calls: list[dict[str, Any]] = [
             {"id": "1", "name": "search"},
             {"id": "2", "name": "escalate", "arguments": {"why": "x"}},
             {"id": "3", "name": "transfer_to_billing_agent"},
@@ -655,3 +657,14 @@ def test_spoilt_spans_give_a_result_and_never_a_crash(spans: list[RawSpan]) -> N
     assert described["status"] in {"ok", "not_scorable"}
     assert all(isinstance(step["name"], str) and step["name"] for step in described["steps"])
     assert canonicalise(spans[0].trace_id, spans[::-1]) == trace
+
+
+def test_every_gap_is_explained_in_the_documentation() -> None:
+    """Readers of a trace's gaps find each kind there, and no kind that does not exist."""
+    package = Path(__file__).parents[2] / "stepacc_core"
+    sources = [*(package / "conventions").rglob("*.py"), package / "reading.py"]
+    kinds = {kind for source in sources for kind in re.findall(r'Gap\(\s*"(\w+)"', source.read_text("utf-8"))}
+    section = (package.parent / "docs" / "reading.md").read_text("utf-8").split("## Gaps")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert {kind for row in rows for kind in re.findall(r"`(\w+)`", row)} == kinds
+    assert len(kinds) > 15

@@ -703,7 +703,15 @@ class TestValues:
         assert lookup(attributes, "e.f") is None
         assert lookup(attributes, "nothing") is None
 
-    @pytest.mark.parametrize("written", ["hello", "true story", "1 apple", "{oops", "nullable", '"open', ""])
+    @pytest.mark.parametrize(
+        "written",
+        [
+            *("hello", "true story", "1 apple", "{oops", "nullable", '"open', ""),
+            "[" * 300 + "]" * 300,
+            "[" * 90_000 + "]" * 90_000,
+            '{"a": ' * 300 + "1" + "}" * 300,
+        ],
+    )
     def test_text_that_is_no_value_stays_text(self, written: str) -> None:
         """Exactly as it was."""
         assert parsed(written) == written

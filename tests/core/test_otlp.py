@@ -231,6 +231,16 @@ class TestBadInput:
         found = list(read_otlp_lines([deep, json.dumps(document(otlp_span()))]))
         assert [type(item) for item in found] == [ReadError, RawSpan]
 
+    def test_an_attribute_nested_too_deeply_is_an_error(self) -> None:
+        """Readable JSON, but nothing could compare or store it."""
+        deep: Any = {"stringValue": "x"}
+        plain: Any = "x"
+        for _ in range(250):
+            deep = {"arrayValue": {"values": [deep]}}
+            plain = [plain]
+        spans = otlp_span(attributes=[{"key": "a", "value": deep}]), otlp_span(attributes={"a": plain}), otlp_span()
+        assert [type(item) for item in read(document(*spans))][1:] == [ReadError, RawSpan]
+
     def test_a_cut_off_indented_document_is_one_error(self) -> None:
         """Not one for each of its lines."""
         lines = json.dumps(document(otlp_span()), indent=2).splitlines()[:-3]
