@@ -1,1 +1,79 @@
-"""The command line."""
+"""The command line: `stepacc`.
+
+Each command lives in a module that is loaded only when the command runs, so that commands over files never wait for
+Dagster and work without its packages.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from stepacc_core._version import __version__
+from stepacc_core.errors import StepaccError
+
+_COMMANDS = {
+    "annotations": ("annotations:annotations", "Import, check, list and withdraw expected steps."),
+    "db": ("db:db", "Create the tables, or bring them up to date."),
+    "demo": ("demo:demo", "Score real traces on a local PostgreSQL, from nothing."),
+    "dev": ("dev:dev", "Start the Dagster UI and daemon over the local database."),
+    "import": ("landing:import_", "Land trace files in the database."),
+    "ingest": ("materialize:ingest", "Turn landed spans into canonical traces, in Dagster runs."),
+    "manifest": ("manifest:manifest", "Show what a metric accepts, costs and means."),
+    "materialize": ("materialize:materialize", "Ingest and score a range of partitions, in Dagster runs."),
+    "score": ("score:score", "Score trace files against an annotations file; no database."),
+    "steps": ("steps:steps", "Show which steps the reader finds in trace files; no database."),
+}
+"""Command -> (module below `stepacc_dagster.cli` and attribute, help in one line)."""
+
+_EXTRAS = {
+    "alembic": "dagster",
+    "dagster": "dagster",
+    "dagster_postgres": "dagster",
+    "dagster_webserver": "dagster",
+    "psycopg": "dagster",
+    "psycopg2": "dagster",
+    "sqlalchemy": "dagster",
+}
+
+
+class _Group(click.Group):
+    """A group that loads a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        try:
+            command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
+        except ModuleNotFoundError as error:
+            extra = _EXTRAS.get((error.name or "").partition(".")[0])
+            if extra is None:
+                raise
+            msg = f"`stepacc {cmd_name}` needs packages that are not installed; run: pip install 'stepacc[{extra}]'"
+            raise click.ClickException(msg) from None
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except StepaccError as error:
+            raise click.ClickException(str(error)) from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="stepacc")
+def main() -> None:
+    """Score the steps of AI agents from their traces."""
+    # A name from a trace may hold what the terminal's encoding lacks; that must not end a command.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

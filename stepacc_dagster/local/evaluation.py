@@ -6,20 +6,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import dagster as dg
+import sqlalchemy as sa
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.automation import job_name, run_tags
 from stepacc_dagster.catalog import SourceKeys
-from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
-from stepacc_dagster.database import check_reachable, connect_engine, open_database
-from stepacc_dagster.definitions import defs_folder, load_components
+from stepacc_dagster.component import build_evaluation_definitions
+from stepacc_dagster.database import open_database
+from stepacc_dagster.definitions import defs_folder, load_sources
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.sources import Source, evaluator_of
-from stepacc_dagster.storage.canonical import session_homes
-from stepacc_dagster.storage.schema import check_schema
+from stepacc_dagster.storage.opening import ready_engine
+from stepacc_dagster.storage.sessions import session_homes
 
 _RANGE_START = "dagster/asset_partition_range_start"
 _RANGE_END = "dagster/asset_partition_range_end"
@@ -40,10 +41,10 @@ class RunOutcome:
 class LocalEvaluation:
     """A source ready to be evaluated on an open local instance."""
 
-    def __init__(self, source: Source, instance: dg.DagsterInstance, url: str) -> None:
+    def __init__(self, source: Source, instance: dg.DagsterInstance, engine: sa.Engine) -> None:
         self.source = source
         self.instance = instance
-        self.url = url
+        self._engine = engine
         self._evaluator = evaluator_of(source)
         self._keys = SourceKeys(source, self._evaluator)
         self._job = dg.Definitions.merge(
@@ -59,7 +60,8 @@ class LocalEvaluation:
         keys = partitions_of(self.source).get_partition_keys()
         for key in (first, last):
             if key is not None and key not in keys:
-                msg = f"{key!r} is no partition of source `{self.source.name}`; its partitions go from {keys[0]} to {keys[-1]}."
+                span = f"from {keys[0]} to {keys[-1]}" if keys else "none yet"
+                msg = f"{key!r} is no partition of source `{self.source.name}`; its partitions are {span}."
                 raise ConfigError(msg)
         chosen = [key for key in keys if (first or keys[0]) <= key <= (last or keys[-1])]
         if not chosen:
@@ -91,12 +93,8 @@ class LocalEvaluation:
     def _homes_outside(self, keys: Sequence[str]) -> list[str]:
         if "session" not in self.source.partition_types:
             return []
-        engine = connect_engine(self.url)
-        try:
-            with engine.connect() as connection:
-                homes = session_homes(connection, self.source.name, first=keys[0], last=keys[-1])
-        finally:
-            engine.dispose()
+        with self._engine.connect() as connection:
+            homes = session_homes(connection, self.source.name, first=keys[0], last=keys[-1])
         known = set(partitions_of(self.source).get_partition_keys())
         return sorted((homes - set(keys)) & known)
 
@@ -129,16 +127,8 @@ def local_evaluation(source_name: str | None = None) -> Iterator[LocalEvaluation
     """
     source = local_source(source_name)
     logging.getLogger("dagster").setLevel(logging.CRITICAL)  # the command says itself what failed, and once
-    with open_database() as url:
-        engine = connect_engine(url)
-        try:
-            check_reachable(engine)
-            with engine.connect() as connection:
-                check_schema(connection)
-        finally:
-            engine.dispose()
-        with local_instance(local_home(), url) as instance:
-            yield LocalEvaluation(source, instance, url)
+    with open_database() as url, ready_engine(url) as engine, local_instance(local_home(), url) as instance:
+        yield LocalEvaluation(source, instance, engine)
 
 
 def local_source(name: str | None) -> Source:
@@ -147,7 +137,7 @@ def local_source(name: str | None) -> Source:
     Raises:
         ConfigError: there is none, or there are several and none was named.
     """
-    sources = {source.name: source for source in local_sources()}
+    sources = {source.name: source for source in load_sources(defs_folder())}
     if name is None and len(sources) == 1:
         return next(iter(sources.values()))
     if name in sources:
@@ -156,12 +146,6 @@ def local_source(name: str | None) -> Source:
     asked = f"There is no source `{name}`" if name else "Name a source with --source"
     msg = f"{asked}; configured in {defs_folder()} are: {known}. A source has a folder there with its defs.yaml."
     raise ConfigError(msg)
-
-
-def local_sources() -> list[Source]:
-    """Return the sources that have a `defs.yaml` in the local folder."""
-    components = load_components(defs_folder())
-    return [component.to_source() for component in components if isinstance(component, StepAccuracyComponent)]
 
 
 def _first_error(result: dg.ExecuteInProcessResult) -> str | None:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import sqlalchemy as sa
 
-from stepacc_core.annotations import EXPECTED_STEPS_KEY, TargetType
+from stepacc_core.annotations import EXPECTED_STEPS_KEY, Annotation, TargetType
 from stepacc_core.errors import AnnotationError
 from stepacc_core.fingerprint import fingerprint
 from stepacc_core.model import PartitionType
@@ -67,6 +67,28 @@ class AnnotationEntry:
                 f"The annotation of {self.target_type} {self.target_id!r} has no value; to take one back, withdraw it."
             )
             raise AnnotationError(msg)
+
+    @classmethod
+    def of(cls, annotation: Annotation, *, source: str, author: str = "", origin: str = "") -> Self:
+        """Return the entry of an annotation as a file has it.
+
+        Args:
+            annotation: what the file says; its own source and author come first.
+            source: the source of an annotation that names none.
+            author: the author of one that names none.
+            origin: where it comes from, such as the file's name.
+        """
+        return cls(
+            source=annotation.source or source,
+            target_type=annotation.target.type,
+            target_id=annotation.target.id,
+            value=annotation.value,
+            partition_type=annotation.target.partition_type,
+            key=annotation.key,
+            author=annotation.author or author,
+            note=annotation.note or "",
+            origin=origin,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,12 @@ _PLAN = sa.text(f"""
                IS DISTINCT FROM (:window, {", ".join(f"given.{name}" for name in _TRACE_NAMES[1:])})
     FROM given FULL JOIN old USING (trace_id)
 """)  # noqa: S608 (names of this module)
+_FINGERPRINT = sa.text("""
+    SELECT encode(sha256(coalesce(
+        string_agg(sha256(convert_to(trace_id, 'UTF8')) || spans_hash, '\\x' ORDER BY trace_id), '\\x'
+    )), 'hex')
+    FROM stepacc.traces WHERE source = :source AND window_key = :window
+""")
 _OLD_WINDOWS = sa.text("""
     SELECT DISTINCT window_key FROM stepacc.traces
     WHERE source = :source AND trace_id IN (SELECT trace_id FROM staged_traces)
@@ -243,3 +249,8 @@ def _lock_content(conn: sa.Connection, source: str, window: Window) -> None:
             savepoint.commit()
             return
         savepoint.rollback()
+
+
+def window_fingerprint(conn: sa.Connection, source: str, window: Window) -> str:
+    """Return a fingerprint of the canonical content of a window: hex, and equal for equal traces."""
+    return str(conn.scalar(_FINGERPRINT, {"source": source, "window": window.key}))

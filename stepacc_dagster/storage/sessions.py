@@ -31,6 +31,16 @@ _REMOVE = sa.text("""
         SELECT 1 FROM stepacc.traces WHERE traces.source = :source AND traces.session_id = touched.session_id
     )
 """)
+_HOMES_OF_RANGE = sa.text("""
+    SELECT DISTINCT session.window_key FROM stepacc.traces trace
+    JOIN stepacc.sessions session ON session.source = :source AND session.session_id = trace.session_id
+    WHERE trace.source = :source AND trace.window_key BETWEEN :first AND :last
+""")
+
+
+def session_homes(conn: sa.Connection, source: str, *, first: str, last: str) -> set[str]:
+    """Return the home windows of the sessions that have a trace in a window from `first` to `last`, both included."""
+    return set(conn.scalars(_HOMES_OF_RANGE, {"source": source, "first": first, "last": last}))
 
 
 def refresh_sessions(conn: sa.Connection, source: str) -> set[str]:

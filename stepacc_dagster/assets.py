@@ -1,0 +1,134 @@
+"""The assets of a source: what it reads, the canonical traces, and the scores of its metric."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import dagster as dg
+import sqlalchemy as sa
+
+from stepacc_core.errors import StepaccError
+from stepacc_dagster import run_metadata
+from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, score_specs
+from stepacc_dagster.checks import check_results, check_specs
+from stepacc_dagster.database import is_transient
+from stepacc_dagster.ingest import ingest_window
+from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions
+from stepacc_dagster.pools import ensure_pool_limit, pool_of
+from stepacc_dagster.resources import StepaccDatabase
+from stepacc_dagster.scoring import score_window
+from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.storage import tables
+from stepacc_dagster.stores.otel_spans import OtelSpansStore
+from stepacc_dagster.tally import WindowTally
+from stepacc_dagster.windows import Window
+
+READER_VERSION = "1"
+"""Version of the reading of traces; raised when the same spans would give other canonical spans."""
+
+
+def resource_key(source: Source) -> str:
+    """Return the key of a source's database resource; each source may have a database of its own."""
+    return f"stepacc_database_{source.name}"
+
+
+def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
+    """Build the asset that turns raw spans into canonical traces."""
+
+    @dg.multi_asset(
+        name=f"{source.name}__ingest",
+        specs=[canonical_spec(source, keys, READER_VERSION)],
+        backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
+        retry_policy=_retry_policy(source),
+        required_resource_keys={resource_key(source)},
+    )
+    def ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+        with _engine(context, source) as engine:
+            store = OtelSpansStore(engine, source.name)
+
+            def work(window: Window) -> Outcome:
+                ingested, content = ingest_window(engine, store, source, window)
+                context.log.info("%s: %d traces, %d spans", window.key, ingested.traces, ingested.spans)
+                return Outcome({keys.canonical_traces: run_metadata.ingest_metadata(ingested)}, content)
+
+            outcomes = run_partitions(context, _step(source, [keys.canonical_traces], READER_VERSION, work))
+        yield dg.MaterializeResult(keys.canonical_traces, data_version=data_version(READER_VERSION, outcomes))
+
+    return ingest
+
+
+def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -> dg.AssetsDefinition:
+    """Build the score table and the metadata table of a source's metric as one multi-asset."""
+    manifest = evaluator.metric.manifest
+    version = evaluator.code_version
+
+    @dg.multi_asset(
+        name=f"{source.name}__{manifest.identifier}",
+        specs=score_specs(source, keys, evaluator),
+        check_specs=check_specs(keys.scores),
+        pool=pool_of(manifest),
+        backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
+        retry_policy=_retry_policy(source),
+        required_resource_keys={resource_key(source)},
+    )
+    def score(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+        ensure_pool_limit(context.instance, manifest)
+        tallies: dict[str, WindowTally] = {}
+        with _engine(context, source) as engine:
+
+            def work(window: Window) -> Outcome:
+                scores = score_window(engine, source, evaluator, window, context.run.run_id)
+                tallies[window.key] = scores.tally
+                context.log.info("%s: %d of %d scored", window.key, scores.tally.scored, scores.tally.occurrences)
+                rows = {"dagster/partition_row_count": scores.tally.rows}
+                return Outcome(
+                    {keys.scores: run_metadata.score_metadata(scores, evaluator), keys.metadata: rows},
+                    scores.tally.digest,
+                )
+
+            outcomes = run_partitions(context, _step(source, [keys.scores, keys.metadata], version, work))
+        for key in (keys.scores, keys.metadata):
+            yield dg.MaterializeResult(key, data_version=data_version(version, outcomes))
+        yield from check_results(keys.scores, tallies)
+
+    return score
+
+
+def build_evaluation_assets(source: Source, evaluator: Evaluator) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """Build all assets of a source, for a project that does without components.
+
+    Add them to your `Definitions` together with the resource `StepaccDatabase` under `resource_key(source)`.
+    """
+    keys = SourceKeys(source, evaluator)
+    return [
+        *external_specs(source, keys, tables.otel_spans),
+        build_ingest_asset(source, keys),
+        build_score_assets(source, keys, evaluator),
+    ]
+
+
+@contextmanager
+def _engine(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.Engine]:
+    database: StepaccDatabase = getattr(context.resources, resource_key(source))
+    with ExitStack() as stack:
+        try:
+            engine = stack.enter_context(database.engine())
+        except StepaccError as error:
+            if is_transient(error):
+                raise  # for the retry policy
+            raise dg.Failure(description=str(error), allow_retries=False) from error
+        yield engine
+
+
+def _retry_policy(source: Source) -> dg.RetryPolicy:
+    return dg.RetryPolicy(
+        max_retries=source.retry.max_retries,
+        delay=source.retry.delay_seconds,
+        backoff=dg.Backoff.EXPONENTIAL,
+        jitter=dg.Jitter.PLUS_MINUS,
+    )
+
+
+def _step(
+    source: Source, asset_keys: list[dg.AssetKey], code_version: str, work: Callable[[Window], Outcome]
+) -> PartitionStep:
+    return PartitionStep(asset_keys, code_version, source.partitions, source.retry.max_retries, work)

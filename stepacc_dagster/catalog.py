@@ -1,0 +1,148 @@
+"""What Dagster's catalog shows of a source: asset keys, specs, table schemas and lineage."""
+
+from typing import Any
+
+import dagster as dg
+import sqlalchemy as sa
+
+from stepacc_dagster.partitions import partitions_of
+from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.storage import tables
+
+
+class SourceKeys:
+    """The asset keys of a source and its metric."""
+
+    def __init__(self, source: Source, evaluator: Evaluator) -> None:
+        metric = evaluator.metric.manifest.identifier
+        self.agent_traces = dg.AssetKey([source.name, "agent_traces"])
+        self.annotations = dg.AssetKey([source.name, "annotations"])
+        self.canonical_traces = dg.AssetKey([source.name, "canonical_traces"])
+        self.scores = dg.AssetKey([source.name, f"{metric}_scores"])
+        self.metadata = dg.AssetKey([source.name, f"{metric}_metadata"])
+
+
+def external_specs(source: Source, keys: SourceKeys, trace_table: sa.Table) -> list[dg.AssetSpec]:
+    """Return the specs of what stepacc reads and others write: agents leave traces, people annotate."""
+    shared: dict[str, Any] = {
+        "partitions_def": partitions_of(source),
+        "group_name": source.name,
+        "kinds": {"postgres"},
+    }
+    return [
+        dg.AssetSpec(
+            keys.agent_traces,
+            description="Spans as the agent left them, by the start of their trace; landed by `stepacc import traces`.",
+            metadata=_table_metadata(trace_table),
+            **shared,
+        ),
+        dg.AssetSpec(
+            keys.annotations,
+            description=(
+                "Which steps a trace, a session or a task should take; append-only revisions. "
+                "Written by `stepacc annotations import`."
+            ),
+            metadata=_table_metadata(tables.annotations),
+            **shared,
+        ),
+    ]
+
+
+def canonical_spec(source: Source, keys: SourceKeys, code_version: str) -> dg.AssetSpec:
+    """Return the spec of the canonical traces."""
+    columns = ("trace_id", "span_id", "parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano", "status")
+    lineage = {column: [_dep(keys.agent_traces, column)] for column in columns}
+    for column in ("kind", "tool_name", "tool_arguments", "tool_call_id", "agent_name", "tool_calls", "output"):
+        lineage[column] = [_dep(keys.agent_traces, "attributes"), _dep(keys.agent_traces, "events")]
+    return dg.AssetSpec(
+        keys.canonical_traces,
+        deps=[keys.agent_traces],
+        description=(
+            "Spans in one form whatever framework wrote them: kinds, bare tool names, arguments, embedded calls. "
+            "One call is one span, and what the reader had to assume is kept as gaps of the trace."
+        ),
+        partitions_def=partitions_of(source),
+        group_name=source.name,
+        kinds={"postgres", "python"},
+        code_version=code_version,
+        metadata={
+            **_table_metadata(tables.spans),
+            "dagster/column_lineage": dg.TableColumnLineage(deps_by_column=lineage),
+            "traces_table": "stepacc.traces",
+            "sessions_table": "stepacc.sessions",
+        },
+    )
+
+
+def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[dg.AssetSpec]:
+    """Return the specs of the score table and of the metadata table beside it."""
+    manifest = evaluator.metric.manifest
+    score_lineage = dg.TableColumnLineage(
+        deps_by_column={
+            "partition_id": [_dep(keys.canonical_traces, "trace_id")],
+            "score": [
+                _dep(keys.canonical_traces, "tool_name"),
+                _dep(keys.canonical_traces, "agent_name"),
+                _dep(keys.canonical_traces, "start_time_unix_nano"),
+                _dep(keys.annotations, "value"),
+            ],
+            "annotation_id": [_dep(keys.annotations, "id")],
+            "reference_hash": [_dep(keys.annotations, "value")],
+            "steps_hash": [_dep(keys.canonical_traces, "tool_name"), _dep(keys.canonical_traces, "agent_name")],
+        }
+    )
+    metadata_lineage = dg.TableColumnLineage(deps_by_column={"score_id": [_dep(keys.scores, "id")]})
+    shared: dict[str, Any] = {
+        "deps": [keys.canonical_traces, keys.annotations],
+        "partitions_def": partitions_of(source),
+        "group_name": source.name,
+        "kinds": {"postgres", "python"},
+        "code_version": evaluator.code_version,
+        "tags": {"stepacc/metric": manifest.name},
+    }
+    identity = {
+        "metric": manifest.name,
+        "metric_version": manifest.version,
+        "config_hash": evaluator.config_hash,
+        "config": dg.MetadataValue.json(evaluator.config.model_dump(mode="json")),
+        "score_semantics": manifest.metric_metadata.score_semantics,
+        "worked_example": manifest.metric_metadata.worked_example,
+    }
+    return [
+        dg.AssetSpec(
+            keys.scores,
+            description=f"{manifest.description} One row per evaluation; read `stepacc.current_scores` for the latest.",
+            metadata={**_table_metadata(tables.scores), "dagster/column_lineage": score_lineage, **identity},
+            **shared,
+        ),
+        dg.AssetSpec(
+            keys.metadata,
+            description="The reasons of each score: expected and actual steps and their alignment, entry by entry.",
+            metadata={**_table_metadata(tables.score_metadata), "dagster/column_lineage": metadata_lineage, **identity},
+            **shared,
+        ),
+    ]
+
+
+def _table_metadata(table: sa.Table) -> dict[str, Any]:
+    columns = [
+        dg.TableColumn(
+            column.name,
+            _sql_type(column),
+            description=column.comment,
+            constraints=dg.TableColumnConstraints(nullable=bool(column.nullable), unique=bool(column.unique)),
+        )
+        for column in table.columns
+    ]
+    return {
+        "dagster/table_name": f"{table.schema}.{table.name}",
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+    }
+
+
+def _sql_type(column: sa.Column[Any]) -> str:
+    return type(column.type).__visit_name__.lower().replace("biginteger", "bigint")
+
+
+def _dep(key: dg.AssetKey, column: str) -> dg.TableColumnDep:
+    return dg.TableColumnDep(asset_key=key, column_name=column)

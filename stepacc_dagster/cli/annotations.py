@@ -1,0 +1,162 @@
+"""`stepacc annotations`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from stepacc_core.annotations import TargetType
+from stepacc_core.errors import AnnotationError
+from stepacc_core.model import PartitionType
+from stepacc_dagster.cli.annotation_input import read_annotations
+from stepacc_dagster.cli.output import emit_json, json_option, note, out
+from stepacc_dagster.cli.sources import source_option, source_or_only
+from stepacc_dagster.storage.annotations import (
+    Added,
+    AnnotationEntry,
+    StoredAnnotation,
+    add_annotations,
+    list_annotations,
+    withdraw,
+)
+from stepacc_dagster.storage.opening import open_storage
+
+_files = click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_target_type = click.option("--type", "target_type", type=click.Choice(["trace", "session", "task"]), default="task")
+_partition_type = click.option(
+    "--partition-type",
+    type=click.Choice(["trace", "session"]),
+    help="What a task's annotation is used for; trace where left out.",
+)
+
+
+@click.group()
+def annotations() -> None:
+    """Import, check, list and withdraw expected steps."""
+
+
+@annotations.command()
+@_files
+@json_option
+def check(files: tuple[Path, ...], *, as_json: bool) -> None:
+    """Check annotation FILES (YAML, JSON or CSV) without storing anything."""
+    for path in files:
+        count = len(read_annotations(path))
+        if as_json:
+            emit_json({"file": str(path), "annotations": count})
+        else:
+            note(f"{path}: {count} annotations, all well formed.")
+
+
+@annotations.command("import")
+@_files
+@source_option
+@click.option("--author", default="", help="Author of entries that name none.")
+@json_option
+def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json: bool) -> None:
+    """Store the annotations of FILES as revisions; one bad entry in any of them, and nothing is stored."""
+    read = [(path, annotation) for path in files for annotation in read_annotations(path)]
+    default = source or ("" if all(annotation.source for _, annotation in read) else source_or_only(None))
+    entries = [
+        AnnotationEntry.of(annotation, source=default, author=author, origin=path.name) for path, annotation in read
+    ]
+    with open_storage() as engine, engine.begin() as connection:
+        added = add_annotations(connection, entries)
+    if as_json:
+        for entry, revision in zip(entries, added, strict=True):
+            emit_json({"source": entry.source, "target": _target(entry), **_revision(revision)})
+    else:
+        new = sum(revision.new for revision in added)
+        note(f"{len(added)} annotations read: {new} new revisions, {len(added) - new} in force already.")
+
+
+@annotations.command("list")
+@source_option
+@click.option("--history", is_flag=True, help="All revisions, withdrawn ones too, oldest first.")
+@json_option
+def list_(source: str | None, *, history: bool, as_json: bool) -> None:
+    """List the annotations in force of a source."""
+    with open_storage() as engine, engine.connect() as connection:
+        stored = list_annotations(connection, source_or_only(source), history=history)
+    if as_json:
+        for annotation in stored:
+            emit_json(_document(annotation))
+        return
+    table = Table("id", "rev", "target", "partitions", "expected steps", "author", "note")
+    for annotation in stored:
+        steps = "(withdrawn)" if annotation.withdrawn else str(annotation.value)
+        table.add_row(
+            str(annotation.id),
+            str(annotation.revision),
+            f"{annotation.target_type} {annotation.target_id}",
+            annotation.partition_type,
+            steps,
+            annotation.author,
+            annotation.note,
+        )
+    out().print(table)
+
+
+@annotations.command("withdraw")
+@click.argument("target_id")
+@_target_type
+@_partition_type
+@source_option
+@click.option("--author", default="", help="Who takes it back.")
+@click.option("--note", "reason", default="", help="Why.")
+@json_option
+def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
+    target_id: str,
+    target_type: TargetType,
+    partition_type: PartitionType | None,
+    source: str | None,
+    author: str,
+    reason: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Take back what is in force of TARGET_ID, by a revision of its own; earlier revisions stay."""
+    own: PartitionType = "session" if target_type == "session" else "trace"
+    name = source_or_only(source)
+    with open_storage() as engine, engine.begin() as connection:
+        revision = withdraw(
+            connection,
+            name,
+            target_type,
+            target_id,
+            partition_type=partition_type or own,
+            author=author,
+            note=reason,
+            origin="stepacc annotations withdraw",
+        )
+    if revision is None:
+        msg = f"Nothing is in force of {target_type} `{target_id}` in source `{name}`; see `stepacc annotations list`."
+        raise AnnotationError(msg)
+    if as_json:
+        emit_json({"source": name, "target": {"type": target_type, "id": target_id}, **_revision(revision)})
+    else:
+        note(f"Withdrawn: {target_type} `{target_id}`, by revision {revision.revision} (annotation {revision.id}).")
+
+
+def _target(entry: AnnotationEntry) -> dict[str, str]:
+    return {"type": entry.target_type, "id": entry.target_id}
+
+
+def _revision(added: Added) -> dict[str, Any]:
+    return {"id": added.id, "revision": added.revision, "new": added.new}
+
+
+def _document(annotation: StoredAnnotation) -> dict[str, Any]:
+    return {
+        "id": annotation.id,
+        "revision": annotation.revision,
+        "target": {"type": annotation.target_type, "id": annotation.target_id},
+        "partition_type": annotation.partition_type,
+        annotation.key: annotation.value,
+        "withdrawn": annotation.withdrawn,
+        "author": annotation.author,
+        "note": annotation.note,
+        "origin": annotation.origin,
+        "created_at": annotation.created_at.isoformat(),
+    }

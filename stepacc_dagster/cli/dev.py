@@ -1,0 +1,160 @@
+"""`stepacc dev`: the Dagster UI and daemon over the local database, until Ctrl-C."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from stepacc_dagster.cli.output import note
+from stepacc_dagster.database import check_reachable, connect_engine, open_database
+from stepacc_dagster.local.home import local_home
+from stepacc_dagster.local.instance import instance_environment, local_instance
+from stepacc_dagster.storage.schema import upgrade
+
+_HOST = "127.0.0.1"
+_STARTS_WITHIN = 120
+"""Seconds after which a webserver that does not answer is given up."""
+_STOPS_WITHIN = 20
+"""Seconds that Dagster's processes get to end their runs' bookkeeping before they are killed."""
+
+
+class _Stop(BaseException):
+    """Somebody asked the command to end; no error, so that nothing catches it by accident."""
+
+
+@click.command()
+@click.option("--port", default=3000, show_default=True, help="Port of the UI, on this machine only.")
+def dev(port: int) -> None:
+    """Start the Dagster UI and daemon over the local database; one Ctrl-C ends everything."""
+    _refuse_busy(port)
+    home = local_home()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        with open_database() as url:
+            _prepare(home, url)
+            with _children(home, url, port) as children:
+                _wait_until_up(port, children)
+                note(f"The Dagster UI is at http://{_HOST}:{port} (Ctrl-C ends it). Data and sources lie in {home}")
+                _watch(children)
+    except _Stop:
+        note("Stopped.")
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise _Stop
+
+
+def _refuse_busy(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            msg = f"Port {port} cannot be used ({error.strerror}); choose another with --port."
+            raise click.ClickException(msg) from None
+
+
+def _prepare(home: Path, url: str) -> None:
+    engine = connect_engine(url)
+    try:
+        check_reachable(engine)
+        upgrade(engine)
+    finally:
+        engine.dispose()
+    with local_instance(home, url):  # creates Dagster's settings and tables before two processes want to
+        pass
+
+
+@contextmanager
+def _children(home: Path, url: str, port: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    workspace = home / "dagster" / "workspace.yaml"
+    workspace.write_text(resources.files("stepacc_dagster.local").joinpath("workspace.yaml").read_text())
+    environment = {**os.environ, **instance_environment(home, url), "PYTHONWARNINGS": "ignore"}
+    shared = ["-w", str(workspace)]
+    commands = (
+        ["dagster_webserver", "-h", _HOST, "-p", str(port), "--log-level", "warning", *shared],
+        ["dagster._daemon", "run", "--log-level", "warning", *shared],
+    )
+    children: list[subprocess.Popen[bytes]] = []
+    try:
+        for command in commands:
+            # A session of its own, so that Ctrl-C reaches this process alone and ends the children in order.
+            children.append(  # noqa: PERF401 (one that fails to start must not lose the others)
+                subprocess.Popen(  # noqa: S603 (our own interpreter and fixed arguments)
+                    [sys.executable, "-m", *command],
+                    env=environment,
+                    cwd=home,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    preexec_fn=_default_signals,  # noqa: PLW1509 (no threads here yet)
+                )
+            )
+        yield children
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        _end(children)
+
+
+def _default_signals() -> None:
+    # Started in the background by a shell, SIGINT is ignored and Dagster's processes would inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(children: list[subprocess.Popen[bytes]]) -> None:
+    for child in children:
+        _signal_group(child, signal.SIGTERM)
+    deadline = time.monotonic() + _STOPS_WITHIN
+    for child in children:
+        try:
+            child.wait(timeout=max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            note(f"Process {child.pid} did not end in {_STOPS_WITHIN} s and is killed.")
+    for child in children:
+        _signal_group(child, signal.SIGKILL)  # whatever of its group is left, such as a code server
+        child.wait()
+
+
+def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    try:
+        os.killpg(child.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _wait_until_up(port: int, children: list[subprocess.Popen[bytes]]) -> None:
+    deadline = time.monotonic() + _STARTS_WITHIN
+    while time.monotonic() < deadline:
+        _refuse_ended(children)
+        try:
+            with urllib.request.urlopen(f"http://{_HOST}:{port}/server_info", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.2)
+    msg = f"The Dagster webserver did not answer on port {port} within {_STARTS_WITHIN} s."
+    raise click.ClickException(msg)
+
+
+def _watch(children: list[subprocess.Popen[bytes]]) -> None:
+    while True:
+        _refuse_ended(children)
+        time.sleep(0.5)
+
+
+def _refuse_ended(children: list[subprocess.Popen[bytes]]) -> None:
+    for child in children:
+        if (status := child.poll()) is not None:
+            msg = f"A Dagster process ended by itself with exit code {status}; its messages stand above."
+            raise click.ClickException(msg)

@@ -1,0 +1,31 @@
+"""`stepacc manifest`."""
+
+import click
+import yaml
+from rich.table import Table
+
+from stepacc_core import get_metric, registered_metrics
+from stepacc_dagster.cli.output import emit_json, json_option, out
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--metric-version", help="A version; the newest where left out.")
+@json_option
+def manifest(name: str | None, metric_version: str | None, *, as_json: bool) -> None:
+    """Show the manifest of metric NAME, or list all metrics."""
+    if name:
+        document = get_metric(name, metric_version).manifest.model_dump(mode="json")
+        if as_json:
+            emit_json(document)
+        else:
+            click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110), nl=False)
+        return
+    manifests = [metric.manifest for metric in registered_metrics()]
+    if as_json:
+        emit_json([entry.model_dump(mode="json") for entry in manifests])
+        return
+    table = Table("metric", "version", "partitions", "description")
+    for entry in manifests:
+        table.add_row(entry.name, entry.version, ", ".join(entry.partition_types), entry.description)
+    out().print(table)

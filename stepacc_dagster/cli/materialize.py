@@ -1,0 +1,69 @@
+"""`stepacc ingest` and `stepacc materialize`."""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from stepacc_dagster.cli.output import emit_json, errors, json_option, note
+from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome, local_evaluation
+
+_source = click.option("--source", help="Name of the source; the only one there is where left out.")
+_from = click.option("--from", "first", metavar="KEY", help="First partition, UTC; the source's first where left out.")
+_to = click.option("--to", "last", metavar="KEY", help="Last partition, included; the newest where left out.")
+
+
+@click.command()
+@_source
+@_from
+@_to
+@json_option
+def ingest(source: str | None, first: str | None, last: str | None, *, as_json: bool) -> None:
+    """Turn the landed spans of a range of partitions into canonical traces, in Dagster runs."""
+    _evaluate(source, first, last, LocalEvaluation.ingest, as_json=as_json)
+
+
+@click.command()
+@_source
+@_from
+@_to
+@json_option
+def materialize(source: str | None, first: str | None, last: str | None, *, as_json: bool) -> None:
+    """Ingest and score a range of partitions, in Dagster runs."""
+    _evaluate(source, first, last, LocalEvaluation.materialize, as_json=as_json)
+
+
+def _evaluate(
+    source: str | None,
+    first: str | None,
+    last: str | None,
+    work: Callable[[LocalEvaluation, Sequence[str]], Iterator[RunOutcome]],
+    *,
+    as_json: bool,
+) -> None:
+    with local_evaluation(source) as evaluation:
+        keys = evaluation.partition_keys(first, last)
+        note(f"{evaluation.source.name}: {len(keys)} partitions, {keys[0]} to {keys[-1]}")
+        runs = follow(work(evaluation, keys))
+    for run in runs:
+        if as_json:
+            emit_json(dataclasses.asdict(run))
+        elif not run.success:
+            note(f"Run {run.run_id} over {run.first} to {run.last} failed: {run.error}")
+    if not as_json:
+        note(f"{sum(run.success for run in runs)} of {len(runs)} runs succeeded.")
+    sys.exit(0 if all(run.success for run in runs) else 1)
+
+
+def follow(runs: Iterator[RunOutcome]) -> list[RunOutcome]:
+    """Show a progress line while runs come in, and return them."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    done: list[RunOutcome] = []
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task("partitions", total=None)
+        for run in runs:
+            done.append(run)
+            progress.update(task, advance=run.partitions, description=f"up to {run.last}")
+    return done

@@ -1,0 +1,106 @@
+"""`stepacc score`: files in, JSON lines out, no database."""
+
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stepacc_core import CanonicalPartition, get_metric
+from stepacc_core.annotations import Annotation, annotation_in_force
+from stepacc_core.metrics import Evaluation, build_config, evaluate
+from stepacc_core.model import AnnotationRef, PartitionType
+from stepacc_core.reading import ReadSettings
+from stepacc_dagster.cli.annotation_input import read_annotations
+from stepacc_dagster.cli.files import all_partitions, files_argument, parse_setting, read_trace_files, report_problems
+from stepacc_dagster.cli.output import emit_json, json_option, note
+
+
+@click.command()
+@files_argument
+@click.option(
+    "--annotations",
+    "annotation_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Annotations file (YAML, JSON or CSV); may be given more than once, later files win.",
+)
+@click.option("--metric", default="agent.step_accuracy", show_default=True, help="Name of the metric.")
+@click.option("--metric-version", help="Version of the metric; the newest where left out.")
+@click.option("--config", "settings", multiple=True, metavar="KEY=VALUE", help="A field of the metric's config.")
+@click.option(
+    "--partition-type",
+    "partition_types",
+    multiple=True,
+    type=click.Choice(["trace", "session"]),
+    help="What of the traces to score; those that the annotations speak of, else traces, where left out.",
+)
+@click.option(
+    "--task-id-attribute", multiple=True, help="An attribute that holds the task id, beside the built-in ones."
+)
+@json_option
+def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
+    files: tuple[Path, ...],
+    annotation_files: tuple[Path, ...],
+    metric: str,
+    metric_version: str | None,
+    settings: tuple[str, ...],
+    partition_types: tuple[PartitionType, ...],
+    task_id_attribute: tuple[str, ...],
+    *,
+    as_json: bool,  # noqa: ARG001 (every command has it; this one writes JSON lines in any case)
+) -> None:
+    """Score FILES (OTLP JSON lines or canonical partitions; - for standard input) and print one JSON object a line.
+
+    Exit code 1: something could not be read, or an occurrence failed.
+    """
+    scorer = get_metric(metric, metric_version)
+    config = build_config(scorer, dict(parse_setting(text) for text in settings))
+    annotations = [annotation for path in annotation_files for annotation in read_annotations(path)]
+    found = read_trace_files(files)
+    traces = found.traces(ReadSettings(task_id_attributes=task_id_attribute))
+    wanted = set(partition_types) or {annotation.target.partition_type for annotation in annotations} or {"trace"}
+    read = (partition for partition in all_partitions(traces) if partition.partition_type in wanted)
+    statuses: Counter[str] = Counter()
+    for partition in _annotated([*found.partitions, *read], annotations):
+        evaluation = evaluate(scorer, partition, config)
+        statuses[evaluation.result.status] += 1
+        emit_json(_row(partition, evaluation, scorer.manifest.name, scorer.manifest.version))
+    counts = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(statuses.items()))
+    note(counts or "There is nothing to score in these files.")
+    report_problems(found.problems)
+    sys.exit(1 if found.problems or statuses["failed"] else 0)
+
+
+def _annotated(partitions: Iterable[CanonicalPartition], annotations: list[Annotation]) -> Iterator[CanonicalPartition]:
+    """Fill the column of partitions that have none; the id of such an annotation is its number in the files."""
+    numbers = {id(annotation): number for number, annotation in enumerate(annotations, start=1)}
+    for partition in partitions:
+        found = None if partition.expected_steps is not None else annotation_in_force(annotations, partition)
+        if found is None:
+            yield partition
+        else:
+            reference = AnnotationRef(id=numbers[id(found)], revision=1)
+            yield dataclasses.replace(partition, expected_steps=found.value, annotation=reference)
+
+
+def _row(partition: CanonicalPartition, evaluation: Evaluation, metric: str, version: str) -> dict[str, Any]:
+    result = evaluation.result
+    return {
+        "partition_type": partition.partition_type,
+        "partition_id": partition.partition_id,
+        "session_id": partition.session_id,
+        "task_id": partition.task_id,
+        "metric": metric,
+        "metric_version": version,
+        "status": result.status,
+        "code": result.code,
+        "reason": str(result.error) if result.error else result.reason,
+        "score": result.score,
+        "metadata": result.metadata,
+        "expected_from": evaluation.reference.origin if evaluation.reference else None,
+        "annotation": result.metadata.get("annotation"),
+    }

@@ -1,0 +1,126 @@
+"""`StepAccuracyComponent`: one source in a `defs.yaml`."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from stepacc_core.model import PartitionType
+from stepacc_dagster.assets import build_evaluation_assets, resource_key
+from stepacc_dagster.automation import build_automation
+from stepacc_dagster.resources import StepaccDatabase
+from stepacc_dagster.sources import (
+    Evaluator,
+    MetricChoice,
+    RetrySettings,
+    Source,
+    Unannotated,
+    evaluator_of,
+)
+
+
+class RetryModel(dg.Model, dg.Resolvable):
+    """Retries of a step that met a transient error."""
+
+    max_retries: int = Field(default=3, ge=0, description="Times a step is tried again.", examples=[3])
+    delay_seconds: float = Field(
+        default=5.0, ge=0, description="Wait before the first, doubled each time.", examples=[5]
+    )
+
+
+class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
+    """Score the steps of one agent from its traces in Postgres.
+
+    Gives a source its assets: the agent's traces and annotations (external), the canonical traces, the scores and
+    their metadata, with checks, a job and a schedule.
+    """
+
+    source: str = Field(
+        description="Name of the agent; prefix of the asset keys and value of the column `source`.",
+        examples=["support_agent"],
+    )
+    start_date: str = Field(description="First partition, UTC; quote it in YAML.", examples=["2026-01-31"])
+    partitions: Literal["daily", "hourly"] = Field(
+        default="daily", description="Length of a partition's time window.", examples=["daily"]
+    )
+    end_offset: int = Field(
+        default=1, ge=0, le=1, description="1: the window that still runs can be scored too; 0: closed ones only."
+    )
+    partition_types: list[Literal["trace", "session"]] = Field(
+        default=["trace"], min_length=1, description="What is scored.", examples=[["trace", "session"]]
+    )
+    unannotated: Literal["fail", "skip"] | dict[Literal["trace", "session"], Literal["fail", "skip"]] = Field(
+        default="fail",
+        description="What an occurrence nobody annotated gets: a failed row, or no row; one value, or one per type.",
+        examples=[{"session": "skip"}],
+    )
+    metric: str = Field(default="agent.step_accuracy", description="Name of a registered metric.")
+    metric_version: str | None = Field(
+        default=None, description="Version of the metric; the newest where left out.", examples=["2.0.0"]
+    )
+    config: dict[str, Any] = Field(
+        default={}, description="Config of the metric.", examples=[{"scoring_method": "strict_position"}]
+    )
+    task_id_attributes: list[str] = Field(
+        default=[], description="Span attributes that hold the task id, tried after the built-in ones."
+    )
+    database_url_env: str = Field(
+        default="STEPACC_DATABASE_URL", description="Environment variable that holds the URL of the database."
+    )
+    retry: RetryModel = Field(default=RetryModel(), description="Retries of transient errors.")
+    max_partitions_per_run: int = Field(default=10, ge=1, description="Partitions that one run of a backfill takes.")
+
+    @classmethod
+    def get_spec(cls) -> dg.ComponentTypeSpec:
+        """Describe the component to `dg`."""
+        return dg.ComponentTypeSpec(tags=["evaluation", "agents"])
+
+    def to_source(self) -> Source:
+        """Return the settings as the plain function takes them."""
+        return Source(
+            name=self.source,
+            start_date=self.start_date,
+            partitions=self.partitions,
+            end_offset=self.end_offset,
+            partition_types=_unannotated(self.partition_types, self.unannotated),
+            metric=MetricChoice(self.metric, self.metric_version, self.config),
+            task_id_attributes=tuple(self.task_id_attributes),
+            database_url_env=self.database_url_env,
+            retry=RetrySettings(self.retry.max_retries, self.retry.delay_seconds),
+            max_partitions_per_run=self.max_partitions_per_run,
+        )
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:  # noqa: ARG002 (Dagster's signature)
+        """Build the source's definitions."""
+        return build_evaluation_definitions(self.to_source())
+
+
+def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = None) -> dg.Definitions:
+    """Build assets, checks, job, schedule and resource of a source.
+
+    Args:
+        source: the source's settings.
+        evaluator: its metric and config; resolved from the settings where left out.
+    """
+    evaluator = evaluator or evaluator_of(source)
+    with warnings.catch_warnings():
+        # Ours to know, not our users': Dagster marks parts of its API as beta, such as backfill policies and kinds.
+        warnings.simplefilter("ignore", category=dg.BetaWarning)
+        warnings.simplefilter("ignore", category=dg.PreviewWarning)
+        return dg.Definitions.merge(
+            dg.Definitions(
+                assets=build_evaluation_assets(source, evaluator),
+                resources={resource_key(source): StepaccDatabase(url_env=source.database_url_env)},
+            ),
+            build_automation(source, evaluator),
+        )
+
+
+def _unannotated(
+    partition_types: Sequence[PartitionType], setting: Unannotated | Mapping[PartitionType, Unannotated]
+) -> dict[PartitionType, Unannotated]:
+    if isinstance(setting, str):
+        return dict.fromkeys(partition_types, setting)
+    return {kind: setting.get(kind, "fail") for kind in partition_types}

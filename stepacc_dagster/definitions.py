@@ -1,0 +1,87 @@
+"""The local code location: every source that has a `defs.yaml` in the local folder.
+
+`workspace.yaml` loads this module. The folder is `STEPACC_DEFS`, else `defs` in the local home (`STEPACC_HOME`). A
+Dagster project of your own loads the component by itself and has no need of this module.
+"""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import yaml
+from pydantic import ValidationError
+
+from stepacc_core.errors import ConfigError
+from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
+from stepacc_dagster.local.home import local_home
+from stepacc_dagster.sources import Source
+
+_TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.StepAccuracyComponent")
+
+
+def defs_folder() -> Path:
+    """Return the folder in which each source has a folder with its `defs.yaml`."""
+    return Path(os.environ.get("STEPACC_DEFS") or local_home() / "defs")
+
+
+def load_sources(folder: Path) -> list[Source]:
+    """Load the source of every `defs.yaml` below a folder, in the order of their paths.
+
+    Raises:
+        ConfigError: a file is no component of a source, a setting is refused, or two files have one source; the
+            sentence names file and field.
+    """
+    sources: dict[str, Source] = {}
+    for path in sorted(folder.glob("**/defs.yaml")):
+        source = _load(path)
+        if source.name in sources:
+            msg = f"{path}: source `{source.name}` has a defs.yaml already; give each source a name of its own."
+            raise ConfigError(msg)
+        sources[source.name] = source
+    return list(sources.values())
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Build the definitions of all local sources.
+
+    The executor is set here and not by the component: a run has one step after another, so a process for each would
+    only cost its start.
+    """
+    return dg.Definitions.merge(
+        dg.Definitions(executor=dg.in_process_executor),
+        *(build_evaluation_definitions(source) for source in load_sources(defs_folder())),
+    )
+
+
+def _load(path: Path) -> Source:
+    document = _read(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category=dg.BetaWarning)
+            warnings.simplefilter("ignore", category=dg.PreviewWarning)
+            component = StepAccuracyComponent.from_attributes_dict(attributes=document.get("attributes") or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        msg = f"{path}, attribute `{field}`: {first['msg']}; given {first['input']!r}."
+        raise ConfigError(msg) from None
+    try:
+        return component.to_source()
+    except ConfigError as error:
+        msg = f"{path}: {error}"
+        raise ConfigError(msg) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"{path} cannot be read as YAML: {error}."
+        raise ConfigError(msg) from None
+    if not isinstance(document, dict) or document.get("type") not in _TYPES:
+        msg = f"{path} is no source: write `type: {_TYPES[0]}` and its `attributes`."
+        raise ConfigError(msg)
+    return document

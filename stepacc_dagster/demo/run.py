@@ -1,0 +1,104 @@
+"""The demo's main job: land, annotate, evaluate through Dagster, and read the scores back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from stepacc_dagster.database import check_reachable, connect_engine
+from stepacc_dagster.definitions import defs_folder
+from stepacc_dagster.demo import data
+from stepacc_dagster.local.evaluation import RunOutcome, local_evaluation
+from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
+from stepacc_dagster.storage.raw_spans import land_spans
+from stepacc_dagster.storage.schema import upgrade
+
+_FIRST_START = sa.text("SELECT min(start_time_unix_nano) FROM stepacc.otel_spans WHERE source = :source")
+_SCORES = sa.text("""
+    SELECT s.window_key, s.partition_type, s.partition_id, s.task_id, s.status, s.reason, s.code, s.score,
+           m.metadata, a.id AS annotation_id, a.revision, a.author
+    FROM stepacc.current_scores s
+    LEFT JOIN stepacc.score_metadata m ON m.score_id = s.id
+    LEFT JOIN stepacc.annotations a ON a.id = s.annotation_id
+    WHERE s.source = :source AND s.metric = 'agent.step_accuracy' AND s.metric_version = '2.0.0'
+    ORDER BY s.window_key, s.partition_type DESC, s.partition_id
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoScore:
+    """A row of the score table with its reasons and the annotation it was measured against."""
+
+    window_key: str
+    partition_type: str
+    partition_id: str
+    task_id: str | None
+    status: str
+    reason: str | None
+    code: str | None
+    score: float | None
+    metadata: dict[str, Any]
+    annotation_id: int | None
+    revision: int | None
+    author: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOutcome:
+    """What the demo did and found."""
+
+    runs: list[RunOutcome]
+    scores: list[DemoScore]
+
+
+def run_demo(url: str, say: Callable[[str], None]) -> DemoOutcome:
+    """Run the demo on a database; running it again finds everything there and changes nothing.
+
+    Args:
+        url: the database.
+        say: takes a sentence about each thing done.
+    """
+    engine = connect_engine(url)
+    try:
+        check_reachable(engine)
+        upgrade(engine)
+        days = _land(engine, say)
+        with local_evaluation(data.SOURCE) as evaluation:
+            keys = evaluation.partition_keys(days[0].isoformat(), days[-1].isoformat())
+            say(f"Evaluating {len(keys)} daily partitions, {keys[0]} to {keys[-1]}, in a Dagster run ...")
+            runs = list(evaluation.materialize(keys))
+        with engine.connect() as connection:
+            rows = connection.execute(_SCORES, {"source": data.SOURCE}).mappings()
+            scores = [DemoScore(**{**row, "metadata": row["metadata"] or {}}) for row in rows]
+    finally:
+        engine.dispose()
+    return DemoOutcome(runs, scores)
+
+
+def _land(engine: sa.Engine, say: Callable[[str], None]) -> list[date]:
+    recorded = data.recorded_spans()
+    recorded_days = data.days_of(recorded)
+    with engine.begin() as connection:
+        shift = _first_day(connection, recorded_days) - recorded_days[0]
+        spans = data.moved(recorded, shift)
+        landed = land_spans(connection, data.SOURCE, spans)
+        entries = [AnnotationEntry.of(a, source=data.SOURCE, origin="stepacc demo") for a in data.annotations()]
+        added = add_annotations(connection, entries)
+    days = data.days_of(spans)
+    folder = defs_folder() / data.SOURCE
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "defs.yaml").write_text(data.defs_yaml(days[0]), encoding="utf-8")
+    say(f"Landed {len(spans)} spans of recorded traces ({landed.new} new), on {len(days)} days.")
+    say(f"Imported {len(added)} annotations ({sum(revision.new for revision in added)} new).")
+    return days
+
+
+def _first_day(connection: sa.Connection, recorded_days: list[date]) -> date:
+    """Return the day the first trace goes to: where it is already, else so that the last lies two days back."""
+    earliest = connection.scalar(_FIRST_START, {"source": data.SOURCE})
+    if earliest is not None:
+        return datetime.fromtimestamp(earliest // 1_000_000_000, UTC).date()
+    last_day = datetime.now(UTC).date() - timedelta(days=data.DAYS_AGO)
+    return last_day - (recorded_days[-1] - recorded_days[0])

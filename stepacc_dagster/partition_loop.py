@@ -1,0 +1,106 @@
+"""Running a step over several partitions so that each has its own fate.
+
+A run that Dagster gives several partitions is all or nothing by default. Here every partition is worked on by itself;
+at the end the good ones are recorded and only the bad ones count as failed, so that re-execution takes just those.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from stepacc_core.fingerprint import fingerprint
+from stepacc_dagster.database import is_transient
+from stepacc_dagster.sources import PartitionKind
+from stepacc_dagster.windows import Window, window_of
+
+_NAMED = 5
+"""Failed partitions that the failure's sentence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one partition: metadata for each asset key, and a fingerprint of its data."""
+
+    metadata: Mapping[dg.AssetKey, Mapping[str, Any]]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStep:
+    """A step over partitions: its assets, the version of its code, and the work on one window."""
+
+    asset_keys: Sequence[dg.AssetKey]
+    code_version: str
+    kind: PartitionKind
+    max_retries: int
+    work: Callable[[Window], Outcome]
+
+
+def run_partitions(context: dg.AssetExecutionContext, step: PartitionStep) -> dict[str, Outcome]:
+    """Work on every partition of the run and record what became of each.
+
+    Returns:
+        The outcomes by partition key, when all partitions went well.
+
+    Raises:
+        Exception: a transient error of a partition, while retries are left; the step's retry policy does the rest, and
+            the partitions that went well are confirmed, not redone, by the work's own idempotence.
+        dagster.Failure: partitions failed for good; the others are recorded as materialised.
+    """
+    done: dict[str, Outcome] = {}
+    failed: dict[str, Exception] = {}
+    for key in context.partition_keys:
+        try:
+            done[key] = step.work(window_of(key, step.kind))
+        except Exception as error:
+            context.log.exception("Partition %s failed", key)
+            failed[key] = error
+    transient = next((error for error in failed.values() if is_transient(error)), None)
+    if transient and context.retry_number < step.max_retries:
+        raise transient
+    if failed:
+        _record_good_partitions(context, step, done)
+        raise _failure(failed, len(context.partition_keys))
+    for key, outcome in done.items():
+        for asset_key, metadata in outcome.metadata.items():
+            context.add_asset_metadata(metadata=metadata, asset_key=asset_key, partition_key=key)
+    return done
+
+
+def data_version(code_version: str, outcomes: Mapping[str, Outcome]) -> dg.DataVersion:
+    """Return the version of a run's data; Dagster takes one for all partitions of a run.
+
+    It begins with the code version, since this is the one version tag that Dagster can look up for all partitions.
+    """
+    data = fingerprint({key: outcome.fingerprint for key, outcome in outcomes.items()})
+    return dg.DataVersion(f"{code_version}:{data}")
+
+
+def _record_good_partitions(
+    context: dg.AssetExecutionContext, step: PartitionStep, done: Mapping[str, Outcome]
+) -> None:
+    for key, outcome in done.items():
+        for asset_key in step.asset_keys:
+            context.log_event(
+                dg.AssetMaterialization(
+                    asset_key,
+                    partition=key,
+                    metadata=outcome.metadata.get(asset_key, {}),
+                    tags={
+                        "dagster/code_version": step.code_version,
+                        "dagster/data_version": data_version(step.code_version, {key: outcome}).value,
+                    },
+                )
+            )
+
+
+def _failure(failed: Mapping[str, Exception], total: int) -> dg.Failure:
+    named = "; ".join(f"{key}: {error}" for key, error in list(failed.items())[:_NAMED])
+    more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    return dg.Failure(
+        description=f"{len(failed)} of {total} partitions failed, the others are stored. {named}{more}",
+        metadata={"failed_partitions": dg.MetadataValue.json({key: str(error) for key, error in failed.items()})},
+        allow_retries=False,
+    )

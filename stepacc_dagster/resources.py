@@ -1,0 +1,41 @@
+"""The database as a Dagster resource."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+import sqlalchemy as sa
+
+from stepacc_core.errors import ConfigError
+from stepacc_dagster.database import normalise_url
+from stepacc_dagster.storage.opening import ready_engine
+
+
+class StepaccDatabase(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The Postgres database of a source, named by the environment variable that holds its URL.
+
+    Only the variable's name is configuration, so the URL with its password shows neither in YAML nor in the UI. Nothing
+    is connected when a run starts: a database that is away then is met inside the step, where its retry policy holds.
+    """
+
+    url_env: str = "STEPACC_DATABASE_URL"
+
+    @contextmanager
+    def engine(self) -> Iterator[sa.Engine]:
+        """Give an engine over a database that answers and has the expected schema; disposed of at the end.
+
+        Raises:
+            ConfigError: the environment variable is not set, or the URL is refused.
+            DatabaseError: the database does not answer.
+            SchemaError: the schema is missing, older or newer.
+        """
+        url = os.environ.get(self.url_env)
+        if not url:
+            msg = (
+                f"The environment variable `{self.url_env}` is not set; set it to the database's URL, such as "
+                "postgresql+psycopg://user:password@host:5432/database."
+            )
+            raise ConfigError(msg)
+        with ready_engine(normalise_url(url)) as engine:
+            yield engine

@@ -1,0 +1,88 @@
+"""Scoring: the partitions of one window are evaluated and stored, in one transaction."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from stepacc_core.metrics import evaluate
+from stepacc_core.model import CanonicalPartition, PartitionType
+from stepacc_dagster.errors import PartitionTimeoutError
+from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
+from stepacc_dagster.storage.scores import ScoreRow, Written, write_scores
+from stepacc_dagster.tally import WindowTally
+from stepacc_dagster.windows import Window
+
+_LOADERS: dict[PartitionType, Callable[[sa.Connection, str, Window], Iterator[CanonicalPartition]]] = {
+    "trace": load_trace_partitions,
+    "session": load_session_partitions,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowScores:
+    """What the scoring of a window found and wrote."""
+
+    tally: WindowTally
+    written: Written
+
+
+def score_window(engine: sa.Engine, source: Source, evaluator: Evaluator, window: Window, run_id: str) -> WindowScores:
+    """Evaluate every trace and session of a window and store the evaluations.
+
+    Running it again confirms the rows that are there; an occurrence that cannot be scored gets a row that says why and
+    costs the others nothing.
+
+    Raises:
+        PartitionTimeoutError: the window took longer than the manifest allows.
+        sqlalchemy.exc.DBAPIError: a database failed. In both cases nothing of the window was changed.
+    """
+    tally = WindowTally()
+    manifest = evaluator.metric.manifest
+    deadline = time.monotonic() + manifest.execution.timeout_seconds
+    with engine.begin() as writer, engine.connect() as reader:
+        rows = _rows(
+            _in_time(_partitions(reader, source, window), deadline, evaluator, window), source, evaluator, tally
+        )
+        written = write_scores(
+            writer,
+            source.name,
+            window,
+            metric=manifest.name,
+            metric_version=manifest.version,
+            config_hash=evaluator.config_hash,
+            run_id=run_id,
+            rows=rows,
+        )
+    return WindowScores(tally, written)
+
+
+def _partitions(reader: sa.Connection, source: Source, window: Window) -> Iterator[CanonicalPartition]:
+    # One snapshot for traces and sessions: an ingest that commits in between is seen whole or not at all.
+    reader.execution_options(isolation_level="REPEATABLE READ")
+    for partition_type in source.partition_types:
+        yield from _LOADERS[partition_type](reader, source.name, window)
+
+
+def _in_time(
+    partitions: Iterator[CanonicalPartition], deadline: float, evaluator: Evaluator, window: Window
+) -> Iterator[CanonicalPartition]:
+    for partition in partitions:
+        if time.monotonic() > deadline:
+            manifest = evaluator.metric.manifest
+            raise PartitionTimeoutError(manifest.name, window.key, manifest.execution.timeout_seconds)
+        yield partition
+
+
+def _rows(
+    partitions: Iterator[CanonicalPartition], source: Source, evaluator: Evaluator, tally: WindowTally
+) -> Iterator[ScoreRow]:
+    for partition in partitions:
+        evaluation = evaluate(evaluator.metric, partition, evaluator.config)
+        if evaluation.reference is None and source.partition_types[partition.partition_type] == "skip":
+            tally.skip()
+            continue
+        tally.add(partition, evaluation)
+        yield ScoreRow.of(partition, evaluation)

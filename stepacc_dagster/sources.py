@@ -1,0 +1,116 @@
+"""A source: one agent's traces, how they are cut into partitions, and how they are scored."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from stepacc_core.errors import ConfigError
+from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
+from stepacc_core.model import PartitionType
+
+Unannotated = Literal["fail", "skip"]
+PartitionKind = Literal["daily", "hourly"]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """A metric a source is scored by: name, version (None: the newest) and config values."""
+
+    name: str = "agent.step_accuracy"
+    version: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How often, and after how many seconds, a step that met a transient error is tried again."""
+
+    max_retries: int = 3
+    delay_seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The settings of one source.
+
+    Args:
+        name: prefix of the asset keys and value of the column `source`; letters, digits and underscores.
+        start_date: first partition, as `YYYY-MM-DD`, UTC.
+        partitions: length of the time windows.
+        end_offset: 1 makes the window that is still running a partition too, 0 only closed ones.
+        partition_types: what is scored, and what happens to occurrences nobody annotated: `fail` gives a failed row,
+            `skip` no row; both are counted in the coverage.
+        metric: the metric the source is scored by.
+        task_id_attributes: attributes that hold the task id, tried after the built-in ones.
+        database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
+            that it shows neither in YAML nor in the UI.
+        max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
+
+    Raises:
+        ConfigError: a setting is refused; the sentence says what was given and what is allowed.
+    """
+
+    name: str
+    start_date: str
+    partitions: PartitionKind = "daily"
+    end_offset: int = 1
+    partition_types: Mapping[PartitionType, Unannotated] = field(default_factory=lambda: {"trace": "fail"})
+    metric: MetricChoice = field(default_factory=MetricChoice)
+    task_id_attributes: tuple[str, ...] = ()
+    database_url_env: str = "STEPACC_DATABASE_URL"
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    max_partitions_per_run: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        if not _NAME.fullmatch(self.name):
+            msg = f"Source name {self.name!r} is not allowed; use a letter, then letters, digits and underscores."
+            raise ConfigError(msg)
+        try:
+            date.fromisoformat(self.start_date)
+        except ValueError:
+            msg = f"start_date {self.start_date!r} of source `{self.name}` is no date; write it as 2026-01-31."
+            raise ConfigError(msg) from None
+        if not self.partition_types:
+            msg = f"Source `{self.name}` scores nothing; list `trace`, `session` or both under partition_types."
+            raise ConfigError(msg)
+        if self.max_partitions_per_run < 1:
+            msg = f"max_partitions_per_run of source `{self.name}` is {self.max_partitions_per_run}; use 1 or more."
+            raise ConfigError(msg)
+
+    @property
+    def start(self) -> datetime:
+        """The start of the first partition."""
+        return datetime.fromisoformat(self.start_date)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """A source's metric with its config, resolved and hashed."""
+
+    metric: Metric[Any]
+    config: BaseModel
+    config_hash: str
+
+    @property
+    def code_version(self) -> str:
+        """What Dagster calls the version of the code: metric version and config hash."""
+        return f"{self.metric.manifest.version}-{self.config_hash[:12]}"
+
+
+def evaluator_of(source: Source) -> Evaluator:
+    """Resolve the metric and config of a source.
+
+    Raises:
+        UnknownMetricError: no metric of that name or version is registered.
+        ConfigError: the config is refused.
+    """
+    metric = get_metric(source.metric.name, source.metric.version)
+    config = build_config(metric, source.metric.config)
+    return Evaluator(metric, config, config_hash(config))

@@ -1,0 +1,112 @@
+"""What the scoring of one window amounts to: counts, the worst scores and what failed."""
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from stepacc_core.fingerprint import fingerprint
+from stepacc_core.metrics import Evaluation
+from stepacc_core.model import CanonicalPartition, PartitionType
+
+_KEPT = 10
+"""Worst and failed occurrences that a tally keeps; all of them are in the score table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A scored occurrence, kept to show the worst ones; ordered from the lowest score."""
+
+    score: float
+    partition_type: PartitionType
+    partition_id: str
+    expected: tuple[Any, ...]
+    actual: tuple[str, ...]
+
+    def __lt__(self, other: "Scored") -> bool:
+        """Order by score, then by id, so that equal inputs show equal tables."""
+        return (self.score, self.partition_id) < (other.score, other.partition_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """An occurrence without a score and why."""
+
+    partition_type: PartitionType
+    partition_id: str
+    code: str
+    reason: str
+
+
+@dataclass(slots=True)
+class WindowTally:
+    """Running counts over the occurrences of one window; `add` and `skip` are called once for each."""
+
+    scored: int = 0
+    skipped: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    not_applicable: Counter[str] = field(default_factory=Counter)
+    score_sum: float = 0.0
+    score_min: float | None = None
+    score_max: float | None = None
+    worst: list[Scored] = field(default_factory=list)
+    unscored: list[Unscored] = field(default_factory=list)
+    out_of_range: list[str] = field(default_factory=list)
+    digest: str = ""
+    """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
+
+    @property
+    def occurrences(self) -> int:
+        """Traces and sessions in the window, whatever became of them."""
+        return self.rows + self.skipped
+
+    @property
+    def rows(self) -> int:
+        """Rows the window has in the score table for this metric version and config."""
+        return self.scored + self.failed.total() + self.not_applicable.total()
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the occurrences that have a score; None for an empty window."""
+        return self.scored / self.occurrences if self.occurrences else None
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score; None where nothing was scored."""
+        return self.score_sum / self.scored if self.scored else None
+
+    def skip(self) -> None:
+        """Count an occurrence nobody annotated, which the source's setting leaves out."""
+        self.skipped += 1
+
+    def add(self, partition: CanonicalPartition, evaluation: Evaluation) -> None:
+        """Count one evaluation."""
+        result = evaluation.result
+        kind, ident = partition.partition_type, partition.partition_id
+        code = result.code or result.reason
+        self.digest = fingerprint(
+            [self.digest, kind, ident, evaluation.steps_hash, evaluation.reference_hash, result.score, code]
+        )
+        if result.score is not None:
+            self._add_score(kind, ident, result.score, result.metadata)
+        elif result.error:
+            self.failed[result.error.code] += 1
+            self._keep(Unscored(kind, ident, result.error.code, result.error.message))
+        else:
+            reason = str(result.reason)
+            self.not_applicable[reason] += 1
+            self._keep(Unscored(kind, ident, "not_applicable", reason))
+
+    def _add_score(self, kind: PartitionType, ident: str, score: float, metadata: dict[str, Any]) -> None:
+        self.scored += 1
+        self.score_sum += score
+        self.score_min = score if self.score_min is None else min(self.score_min, score)
+        self.score_max = score if self.score_max is None else max(self.score_max, score)
+        if not 0 <= score <= 1:
+            self.out_of_range.append(ident)
+        expected, actual = metadata.get("expected_steps", ()), metadata.get("actual_steps", ())
+        self.worst = heapq.nsmallest(_KEPT, [*self.worst, Scored(score, kind, ident, tuple(expected), tuple(actual))])
+
+    def _keep(self, unscored: Unscored) -> None:
+        if len(self.unscored) < _KEPT:
+            self.unscored.append(unscored)
