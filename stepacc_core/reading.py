@@ -1,7 +1,8 @@
 """From raw spans to canonical traces and partitions: every door that reads traces goes through here."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stepacc_core.conventions.cleaning import clean
 from stepacc_core.conventions.cleaning.across import repeated_in_other_traces
@@ -9,7 +10,7 @@ from stepacc_core.conventions.cleaning.deliveries import delivered_once, without
 from stepacc_core.conventions.cleaning.draft import by_start, draft_of
 from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.conventions.recognise import read_span
-from stepacc_core.conventions.values import identifier, lookup
+from stepacc_core.conventions.values import identifier, lookup, may_hold
 from stepacc_core.model import CanonicalPartition, CanonicalSpan, CanonicalTrace, Gap, RawSpan
 from stepacc_core.steps import find_roots
 
@@ -81,10 +82,12 @@ def canonicalise(trace_id: str, raw_spans: Sequence[RawSpan], settings: ReadSett
     roots = find_roots(cleaned)
     root_id = next((span.span_id for span in sorted(cleaned, key=by_start) if span.span_id in roots), None)
     raw.sort(key=lambda span: span.span_id != root_id)
+    attributes = [span.attributes for span in raw]
+    task_id = _first_id(attributes, settings.task_id_attributes)
     return CanonicalTrace(
         trace_id=trace_id,
-        session_id=_first_id(raw, settings.session_id_attributes),
-        task_id=_first_id(raw, settings.task_id_attributes) or _resource_id(raw, settings.task_id_attributes),
+        session_id=_first_id(attributes, settings.session_id_attributes),
+        task_id=task_id or _first_id([span.resource for span in raw], settings.task_id_attributes),
         root_span_id=root_id,
         start_time_unix_nano=min((s.start_time_unix_nano for s in cleaned if s.start_time_unix_nano), default=None),
         end_time_unix_nano=max((s.end_time_unix_nano for s in cleaned if s.end_time_unix_nano), default=None),
@@ -146,17 +149,13 @@ def _read(span: RawSpan, settings: ReadSettings) -> tuple[CanonicalSpan, tuple[G
         return plain, (Gap("unreadable_span", detail, (span.span_id,)),)
 
 
-def _first_id(root_first: Sequence[RawSpan], attributes: Sequence[str]) -> str | None:
-    return next(_ids((span.attributes for span in root_first), attributes), None)
-
-
-def _resource_id(root_first: Sequence[RawSpan], attributes: Sequence[str]) -> str | None:
-    return next(_ids((span.resource for span in root_first), attributes), None)
-
-
-def _ids(holders: Iterable[object], attributes: Sequence[str]) -> Iterator[str]:
-    for holder in holders:
-        for attribute in attributes:
-            found = identifier(lookup(holder, attribute)) if isinstance(holder, dict) else None
+def _first_id(holders: Sequence[Mapping[str, Any]], paths: Sequence[str]) -> str | None:
+    """Return the id that the first of these attributes has, taking them in order and in each the paths in order."""
+    names = set[str]().union(*holders)
+    possible = [path for path in paths if not names.isdisjoint(may_hold(path))]
+    for holder in holders if possible else ():
+        for path in possible:
+            found = identifier(lookup(holder, path))
             if found is not None:
-                yield found
+                return found
+    return None

@@ -73,7 +73,7 @@ def decode(written: str) -> Any:
         ValueError: the text is not JSON, or nests too deeply to be read.
     """
     try:
-        value = json.loads(written, parse_constant=str, parse_float=_finite)
+        value = _DECODER.decode(written)
         return storable(value) if _may_be_unstorable(written) else value
     except RecursionError:
         msg = "it nests too deeply to be read"
@@ -83,6 +83,9 @@ def decode(written: str) -> Any:
 def _finite(written: str) -> float | str:
     value = float(written)
     return value if abs(value) < float("inf") else written
+
+
+_DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)
 
 
 def _may_be_unstorable(written: str) -> bool:
@@ -116,7 +119,8 @@ def parsed(value: Any) -> Any:
         return value
     try:
         found = decode(stripped)
-        return found if is_shallow(found) else value
+        may_be_deep = stripped.count("[") + stripped.count("{") > DEEPEST
+        return value if may_be_deep and not is_shallow(found) else found
     except ValueError:
         literal = _literal(stripped)
         return value if literal is None else literal
@@ -179,6 +183,11 @@ def lookup(attributes: Mapping[str, Any], path: str) -> Any:
         if attributes.get(holder) is not None:
             return lookup(mapping(attributes[holder]), rest)
     return None
+
+
+def may_hold(path: str) -> frozenset[str]:
+    """Return the names of the attributes in which `lookup` would look for a path."""
+    return frozenset({path, *(holder for holder, _ in _splits(path))})
 
 
 @lru_cache(maxsize=1_024)
