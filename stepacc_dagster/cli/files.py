@@ -16,7 +16,7 @@ from stepacc_core.errors import PartitionError, ReadError
 from stepacc_core.model import CanonicalPartition, CanonicalTrace, RawEvent, RawSpan
 from stepacc_core.otlp import SpanKey, join_logs, read_otlp_lines, read_otlp_log_lines
 from stepacc_core.partition_json import load_partition
-from stepacc_core.reading import ReadSettings, canonicalise, group_by_trace, session_partition, trace_partition
+from stepacc_core.reading import ReadSettings, read_traces, session_partition, trace_partition
 from stepacc_dagster.cli.output import note
 
 ItemT = TypeVar("ItemT")
@@ -61,7 +61,7 @@ class TraceFiles:
             return []
         joined = list(join_logs(self.spans, self.events))
         require_recognised(joined)
-        return [canonicalise(trace_id, spans, settings) for trace_id, spans in group_by_trace(joined).items()]
+        return list(read_traces(joined, settings))
 
 
 def read_trace_files(paths: Iterable[Path]) -> TraceFiles:

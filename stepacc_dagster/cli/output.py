@@ -6,13 +6,21 @@ from typing import Any
 import click
 from rich.console import Console
 
+_TABLE_WIDTH = 100
+"""Columns that the widest of our tables takes."""
+
 errors = Console(stderr=True, highlight=False)
 """For progress, notes and warnings."""
 
 
 def out() -> Console:
-    """Return a console on the standard output of the moment, for tables and pictures."""
-    return Console(highlight=False)
+    """Return a console on the standard output of the moment, for tables.
+
+    It is wide enough for ours: a narrower terminal breaks the lines itself, which loses nothing.
+    """
+    console = Console(highlight=False)
+    console.width = max(console.width, _TABLE_WIDTH)
+    return console
 
 
 def emit_json(value: Any) -> None:

@@ -13,7 +13,7 @@ from stepacc_core import CanonicalPartition, get_metric
 from stepacc_core.annotations import Annotation, annotation_in_force
 from stepacc_core.metrics import Evaluation, build_config, evaluate
 from stepacc_core.model import AnnotationRef, PartitionType
-from stepacc_core.reading import ReadSettings
+from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.files import all_partitions, files_argument, parse_setting, read_trace_files, report_problems
 from stepacc_dagster.cli.output import emit_json, json_option, note
@@ -61,7 +61,7 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     config = build_config(scorer, dict(parse_setting(text) for text in settings))
     annotations = [annotation for path in annotation_files for annotation in read_annotations(path)]
     found = read_trace_files(files)
-    traces = found.traces(ReadSettings(task_id_attributes=task_id_attribute))
+    traces = found.traces(ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute)))
     wanted = set(partition_types) or {annotation.target.partition_type for annotation in annotations} or {"trace"}
     read = (partition for partition in all_partitions(traces) if partition.partition_type in wanted)
     statuses: Counter[str] = Counter()

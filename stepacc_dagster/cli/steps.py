@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stepacc_core.reading import ReadSettings
+from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_core.steps import describe
 from stepacc_dagster.cli.files import all_partitions, files_argument, read_trace_files, report_problems
 from stepacc_dagster.cli.output import emit_json, json_option
@@ -21,7 +21,7 @@ from stepacc_dagster.cli.output import emit_json, json_option
 def steps(files: tuple[Path, ...], task_id_attribute: tuple[str, ...], *, as_json: bool) -> None:
     """Show which steps the reader finds in FILES (OTLP JSON lines; - for standard input), per trace and session."""
     found = read_trace_files(files)
-    traces = found.traces(ReadSettings(task_id_attributes=task_id_attribute))
+    traces = found.traces(ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute)))
     for partition in [*found.partitions, *all_partitions(traces)]:
         described = describe(partition)
         if as_json:
