@@ -68,6 +68,15 @@ def test_a_pool_limit_survives_a_second_opening(tmp_path: Path, postgres_url: st
         ]
 
 
+def test_the_webserver_finds_the_tables(tmp_path: Path, postgres_url: str) -> None:
+    """It makes engines of its own, which must keep the search path."""
+    with local_instance(tmp_path, postgres_url) as instance:
+        run = dg.materialize([two], instance=instance).run_id
+        instance.optimize_for_webserver(statement_timeout=5000, pool_recycle=3600, max_overflow=5)
+        assert [found.run_id for found in instance.get_runs()] == [run]
+        assert instance.all_logs(run)
+
+
 def test_the_environment_is_put_back(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the block, the variables are what they were, set or not."""
     monkeypatch.setenv("STEPACC_DATABASE_URL", "postgresql://elsewhere/x")
@@ -132,7 +141,7 @@ def test_a_child_process_finds_the_instance(tmp_path: Path, postgres_url: str) -
     with local_instance(tmp_path, postgres_url) as instance:
         run = dg.materialize([two], instance=instance).run_id
     listed = subprocess.run(
-        [Path(sys.executable).with_name("dagster"), "run", "list"],
+        [sys.executable, "-m", "dagster", "run", "list"],
         env={**os.environ, **instance_environment(tmp_path, postgres_url)},
         capture_output=True,
         text=True,

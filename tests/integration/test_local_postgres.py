@@ -21,7 +21,7 @@ from stepacc_dagster.local.binaries import find_binaries
 from stepacc_dagster.local.home import local_home, lock_file, try_exclusive
 from stepacc_dagster.local.pidfile import PidFile, is_server_process
 from stepacc_dagster.local.postgres import running_postgres, throwaway_postgres
-from stepacc_dagster.local.server import LocalPostgres
+from stepacc_dagster.local.server import SOCKETS, LocalPostgres
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 AS_ROOT = os.geteuid() == 0
@@ -67,7 +67,7 @@ class Python:
 
     def start(self, code: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
         """Run code that is spoken with by lines."""
-        paths = [str(REPOSITORY), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+        paths = [str(REPOSITORY), *(path for path in sys.path if path.endswith("-packages"))]
         kept = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
         if self.libraries:
             kept["LD_LIBRARY_PATH"] = self.libraries
@@ -185,11 +185,7 @@ def nothing_left(home: Path, *pids: int) -> bool:
 # one process
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["plain", "with a space", 'with "quotes", $HOME and `ticks`', "l" * 200, "ünïcode"],
-    ids=["plain", "space", "quotes", "long", "unicode"],
-)
+@pytest.mark.parametrize("name", ['ä "home", $HOME and `ticks`', "l" * 200], ids=["odd", "long"])
 def test_data_last_from_one_run_to_the_next(open_home: Path, name: str) -> None:
     """Wherever the folder lies, the second run finds what the first one wrote, and nothing stays running."""
     home = open_home / name / name
@@ -577,17 +573,18 @@ def test_a_plain_user_has_a_throwaway_server(plain: Python) -> None:
     assert eventually(lambda: not is_server_process(pid))
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.15, 0.3, 0.45, 0.6])
+@pytest.mark.parametrize("delay", [0.1, 0.3, 0.5])
 def test_an_owner_killed_while_starting_leaves_nothing(delay: float) -> None:
     """At whatever point of the start."""
-    before = set(Path("/tmp").glob("stepacc-*"))  # noqa: S108 - where the launcher makes its folders
-    code = THROWAWAY.replace("with throwaway", "print('go', flush=True)\nwith throwaway")
+    own = f"{SOCKETS}{os.getpid()}-"
+    renamed = f"from stepacc_dagster.local import postgres\npostgres.SOCKETS = {own!r}\nprint('go', flush=True)\n"
+    code = THROWAWAY.replace("with throwaway", f"{renamed}with throwaway")
     with SELF.start(code) as process:
         assert line(process) == "go"
         time.sleep(delay)
         process.kill()
         process.communicate()
-    assert eventually(lambda: set(Path("/tmp").glob("stepacc-????????")) <= before)  # noqa: S108 - as above
+    assert eventually(lambda: not list(Path("/").glob(f"{own[1:]}*")))
 
 
 # where
