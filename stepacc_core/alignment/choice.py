@@ -1,22 +1,25 @@
 """Choosing one alignment among those of least distance.
 
 From the end back to the start, only the places that lie on an alignment of least distance are visited. Each learns the
-best that can follow it: fewest substitutions, then shortest windows, then the earliest next window, all in one
-integer whose digits never carry; and the move that leads there. Then the moves are followed from the start.
+best that can follow it: fewest substitutions, then shortest windows, then the earliest next window, all in one integer
+whose digits never carry; and the move that leads there. Then the moves are followed from the start.
 """
 
-from stepacc_core.alignment.distance import MAX_PLACES, GroupRow, Rows, too_many_places
+from collections.abc import Sequence
+
+from stepacc_core.alignment.backward import EXTRA, PAIR, Edges, row_above
+from stepacc_core.alignment.distance import GroupRow, Rows, packed
+from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Pattern
 from stepacc_core.alignment.windows import Weights, window_minima
 
 Span = tuple[int, int]
 
-_PAIR, _EXTRA, _MISSING, _WINDOW = range(4)
-_PAIR_ONLY = bytes([_PAIR])
-
 _NARROW = 200
 """Begins times ends of a group's windows up to which looking at each costs less than the forest."""
+
+_PAIR_ONLY = bytes([PAIR])
 
 
 class Choice:
@@ -26,47 +29,64 @@ class Choice:
         elements: the patterns compared, none of them empty.
         size: how many steps were observed.
         rows: their least distances.
+        budget: what the pass may cost.
     """
 
-    __slots__ = ("_cells", "_elements", "_ends", "_highs", "_moves", "_places", "_rows", "_size", "_starts", "_weights")
+    __slots__ = (
+        "_budget",
+        "_columns",
+        "_costs",
+        "_elements",
+        "_ends",
+        "_highs",
+        "_moves",
+        "_rows",
+        "_starts",
+        "_values",
+        "_weights",
+    )
 
-    def __init__(self, elements: list[Pattern], size: int, rows: Rows) -> None:
+    def __init__(self, elements: list[Pattern], size: int, rows: Rows, budget: Budget) -> None:
         self._elements = elements
-        self._size = size
         self._rows = rows
+        self._budget = budget
         self._starts = size + 1 if rows.groups else 1
         swap = self._starts * (size + 1 if rows.groups else 1)
-        self._weights = Weights(swap * (size + 1), swap, self._starts)
+        unit = swap * (size + 1)
+        self._weights = Weights(unit, swap, self._starts)
+        self._costs = (unit, unit + swap)
         self._highs = [0] * len(rows.rises)
         self._moves = [b""] * len(rows.rises)
-        self._ends: dict[int, tuple[list[int], list[int]]] = {}
-        self._places = 0
-        self._cells: tuple[list[int], list[int]] = ([], [])
+        self._ends: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
+        # The place after everything, as if led to by one more step.
+        self._columns = [size]
+        self._values = [-unit]
 
     def spans(self) -> list[Span]:
         """Return for each element the observed steps it takes, as start and end; a missing step takes none."""
-        bottom = len(self._elements)
-        self._close(bottom, [self._size], [0])
-        index = bottom
+        rows = self._rows
+        index = len(self._elements)
+        self._go_up(index, (-1, 0, 0, rows.rises[index]))
         while index:
-            if len(self._cells[0]) == 1:
+            if len(self._columns) == 1:
                 index = self._one_way(index)
                 if not index:
                     break
             index -= 1
             element = self._elements[index]
             if isinstance(element, int):
-                self._plain_row(index, element)
+                self._go_up(index, (rows.missing[index], element, rows.unlike[index], rows.rises[index]))
             else:
-                self._group_row(index, element, self._rows.groups[index])
+                self._take_windows(index, element, rows.groups[index])
+                self._go_up(index, (-1, 0, 0, rows.rises[index]))
         return self._follow()
 
     def _one_way(self, index: int) -> int:
         """Go up from a row with one place as long as a pair is the only way there; return the row reached."""
-        (column,), (value,) = self._cells
+        (column,), (value,) = self._columns, self._values
         elements, rises, missing = self._elements, self._rows.rises, self._rows.missing
         highs, moves = self._highs, self._moves
-        swap = self._weights.cost + self._weights.swap
+        swap = self._costs[1]
         while index and column:
             above, step = index - 1, column - 1
             element = elements[above]
@@ -81,122 +101,14 @@ class Choice:
             index, column = above, step
             highs[index] = column
             moves[index] = _PAIR_ONLY
-        self._cells = ([column], [value])
+        self._columns, self._values = [column], [value]
         return index
 
-    def _plain_row(self, index: int, element: int) -> None:  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for speed
-        missing = self._rows.missing[index]
-        unlike = self._rows.unlike[index]
-        rise = self._rows.rises[index]
-        unit = self._weights.cost
-        swap = unit + self._weights.swap
-        columns: list[int] = []
-        values: list[int] = []
-        moves: list[int] = []
-        place = -1
-        value = move = 0
-        for column, follow in zip(*self._cells, strict=True):
-            # Nothing below leads to the places right of this column any more: they are final.
-            while place > column:
-                columns.append(place)
-                values.append(value)
-                moves.append(move)
-                if place and rise >> (place - 1) & 1:
-                    place -= 1
-                    value += unit
-                    move = _EXTRA
-                else:
-                    place = -1
-            if missing >> column & 1 and (place != column or follow + unit < value):
-                place = column
-                value = follow + unit
-                move = _MISSING
-            if place == column:
-                columns.append(place)
-                values.append(value)
-                moves.append(move)
-                if place and rise >> (place - 1) & 1:
-                    place -= 1
-                    value += unit
-                    move = _EXTRA
-                else:
-                    place = -1
-            if not column:
-                continue
-            step = column - 1
-            if element >> step & 1:
-                paired = follow
-            elif unlike >> step & 1:
-                paired = follow + swap
-            else:
-                continue
-            if place != step or paired <= value:
-                place = step
-                value = paired
-                move = _PAIR
-        while place >= 0:
-            columns.append(place)
-            values.append(value)
-            moves.append(move)
-            if place and rise >> (place - 1) & 1:
-                place -= 1
-                value += unit
-                move = _EXTRA
-            else:
-                place = -1
-        self._store(index, columns, values, moves)
-
-    def _group_row(self, index: int, members: tuple[int, ...], row: GroupRow) -> None:
-        columns, values = self._ends[index] = self._cells
-        high, low = columns[0], row.start
-        stop = min(high, low + len(row.distances) - 1)
-        if (high - low) * (stop - low) <= _NARROW:
-            leasts = [self._best_window(index, column)[0] for column in range(stop, low - 1, -1)]
-        else:
-            begins = [NOTHING] * (high - low + 1)
-            for column, value in zip(columns, values, strict=True):
-                if column >= low:
-                    begins[high - column] = value - value % self._starts
-            leasts = window_minima(begins, gains(members, low, high, mirrored=True), len(members), self._weights)
-            leasts = leasts[high - stop :]
-        found, costs = [], []
-        for column, least in zip(range(stop, low - 1, -1), leasts, strict=True):
-            # Places that no alignment of least distance passes are found too dear here.
-            if least >= 0 and least // self._weights.cost + row.distances[column - low] == self._rows.distance:
-                found.append(column)
-                costs.append(least - least % self._starts + column)
-        self._close(index, found, costs)
-
-    def _close(self, index: int, columns: list[int], values: list[int]) -> None:
-        """Add to a row the places from which an extra step leads to those given."""
-        rise = self._rows.rises[index]
-        unit = self._weights.cost
-        closed: list[int] = []
-        costs: list[int] = []
-        moves: list[int] = []
-        for column, value in zip([*columns, -1], [*values, 0], strict=True):
-            while closed and closed[-1] > column + 1 and rise >> (closed[-1] - 1) & 1:
-                closed.append(closed[-1] - 1)
-                costs.append(costs[-1] + unit)
-                moves.append(_EXTRA)
-            if column < 0:
-                break
-            if closed and rise >> column & 1 and closed[-1] == column + 1 and costs[-1] + unit < value:
-                closed.append(column)
-                costs.append(costs[-1] + unit)
-                moves.append(_EXTRA)
-            else:
-                closed.append(column)
-                costs.append(value)
-                moves.append(_WINDOW)
-        self._store(index, closed, costs, moves)
-
-    def _store(self, index: int, columns: list[int], values: list[int], moves: list[int]) -> None:
+    def _go_up(self, index: int, edges: Edges) -> None:
+        columns, values, moves = row_above(self._columns, self._values, edges, self._costs)
         high = columns[0]
         span = high - columns[-1] + 1
-        self._places += span
-        if self._places > MAX_PLACES:
-            raise too_many_places()
+        self._budget.spend(span)
         if span == len(moves):
             self._moves[index] = bytes(moves)
         else:
@@ -205,28 +117,30 @@ class Choice:
                 spread[high - column] = move
             self._moves[index] = bytes(spread)
         self._highs[index] = high
-        self._cells = (columns, values)
+        self._columns, self._values = columns, values
 
-    def _follow(self) -> list[Span]:
-        spans: list[Span] = []
-        column = 0
-        bottom = len(self._elements)
-        index = 0
-        while index < bottom:
-            move = self._moves[index][self._highs[index] - column]
-            if move == _EXTRA:
-                column += 1
-                continue
-            if move == _PAIR:
-                end = column + 1
-            elif move == _MISSING:
-                end = column
-            else:
-                _, end = self._best_window(index, column)
-            spans.append((column, end))
-            column = end
-            index += 1
-        return spans
+    def _take_windows(self, index: int, members: tuple[int, ...], row: GroupRow) -> None:
+        """Replace the places after a group by those where its windows begin."""
+        columns, values = self._columns, self._values
+        self._ends[index] = (packed(columns), packed(values))
+        high, low = columns[0], row.start
+        stop = min(high, low + len(row.distances) - 1)
+        unit = self._weights.cost
+        if (high - low) * (stop - low) <= _NARROW:
+            leasts = [self._best_window(index, column)[0] for column in range(stop, low - 1, -1)]
+        else:
+            begins = [NOTHING] * (high - low + 1)
+            for column, value in zip(columns, values, strict=True):
+                if column >= low:
+                    begins[high - column] = value - value % self._starts
+            mirrored = gains(members, low, high, self._budget, mirrored=True)
+            leasts = window_minima(begins, mirrored, len(members), self._weights)[high - stop :]
+        self._columns, self._values = [], []
+        for column, least in zip(range(stop, low - 1, -1), leasts, strict=True):
+            # Places that no alignment of least distance passes are found too dear here.
+            if least >= 0 and least // unit + row.distances[column - low] == self._rows.distance:
+                self._columns.append(column)
+                self._values.append(least - least % self._starts + column - unit)
 
     def _best_window(self, index: int, start: int) -> tuple[int, int]:
         """Return the cost of the best window from `start`, with what follows, and its end.
@@ -234,7 +148,6 @@ class Choice:
         Best is first what costs least in all, then the earliest next window, then the shortest.
         """
         row = self._rows.groups[index]
-        members = row.members
         begin = start - row.start
         best, end = NOTHING, start
         matched, counted = 0, begin
@@ -244,7 +157,27 @@ class Choice:
                 continue
             matched += sum([0 <= gain <= begin for gain in row.gains[counted : place - row.start]])
             counted = place - row.start
-            cost = value + self._weights.window(members, place - start, matched)
+            cost = value + self._weights.window(row.members, place - start, matched)
             if best < 0 or cost < best:
                 best, end = cost, place
         return best, end
+
+    def _follow(self) -> list[Span]:
+        spans: list[Span] = []
+        column = index = 0
+        bottom = len(self._elements)
+        while index < bottom:
+            move = self._moves[index][self._highs[index] - column]
+            if move == EXTRA:
+                column += 1
+                continue
+            if move == PAIR:
+                end = column + 1
+            elif index in self._ends:
+                _, end = self._best_window(index, column)
+            else:
+                end = column
+            spans.append((column, end))
+            column = end
+            index += 1
+        return spans

@@ -9,21 +9,21 @@ A group's row is only worked out within a band. An alignment of distance `d` nev
 can pay for, so a distance found within a band of its own width is the least; until then the band is widened.
 """
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import sub
 
+from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Mask, Pattern
 from stepacc_core.alignment.windows import Weights, window_minima
-from stepacc_core.errors import FailureCode, ScoringError
-
-MAX_PLACES = 10_000_000
-"""Places weighed one by one, in group rows or among the best alignments; each takes up to two microseconds."""
 
 _DISTANCE = Weights(1, 0, 0)
 _SLACK = 4
 _WIDEN = 4
+_MANY = 1_000
 
 
 @dataclass(slots=True)
@@ -33,8 +33,8 @@ class GroupRow:
     members: int
     start: int
     end: int
-    distances: list[int]
-    gains: list[int]
+    distances: Sequence[int]
+    gains: Sequence[int]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Rows:
     groups: dict[int, GroupRow] = field(default_factory=dict)
 
 
-def rows(elements: list[Pattern], size: int) -> Rows:
+def rows(elements: list[Pattern], size: int, budget: Budget) -> Rows:
     """Return the rows of non-empty elements against `size` observed steps.
 
     Raises:
@@ -64,7 +64,7 @@ def rows(elements: list[Pattern], size: int) -> Rows:
     """
     members = [len(element) for element in elements if isinstance(element, tuple)]
     if not members:
-        return _rows(elements, size, 0, 0)
+        return _rows(elements, size, (0, 0), budget)
     steps = len(elements) - len(members) + sum(members)
     more = size - steps
     reach = abs(more) + _SLACK
@@ -72,19 +72,20 @@ def rows(elements: list[Pattern], size: int) -> Rows:
     while True:
         if reach * 2 > size:
             reach = whole
-        found = _rows(elements, size, (reach - more) // 2, (reach + more) // 2)
+        found = _rows(elements, size, ((reach - more) // 2, (reach + more) // 2), budget)
         if found.distance <= reach:
             return found
         reach = min(found.distance, reach * _WIDEN)
 
 
-def _rows(elements: list[Pattern], size: int, below: int, above: int) -> Rows:
+def _rows(elements: list[Pattern], size: int, band: tuple[int, int], budget: Budget) -> Rows:
+    below, above = band
     full = (1 << size) - 1
     wide = full << 1 | 1
     rise, fall, left = full, 0, 0
     rises, missing, unlike = [rise], [], []
     groups: dict[int, GroupRow] = {}
-    diagonal = places = 0
+    diagonal = 0
     for index, element in enumerate(elements):
         if isinstance(element, int):
             zero = ((((element & rise) + rise) ^ rise) | element | fall) & full
@@ -101,12 +102,12 @@ def _rows(elements: list[Pattern], size: int, below: int, above: int) -> Rows:
             diagonal += len(element)
             begin = max(0, min(size, diagonal - below))
             end = max(0, min(size, diagonal + above))
-            places += end - start
-            if places > MAX_PLACES:
-                raise too_many_places()
-            row = GroupRow(len(element), start, end, _values(left, rise, fall, start, stop), gains(element, start, end))
-            groups[index] = row
-            after = _after(row)
+            budget.spend(end - start)
+            before = _values(left, rise, fall, start, stop)
+            found = gains(element, start, end, budget)
+            groups[index] = GroupRow(len(element), start, end, packed(before), packed(found))
+            places = before + [NOTHING] * (end - start + 1 - len(before))
+            after = window_minima(places, found, len(element), _DISTANCE)
             left, rise, fall = _masks(after[begin - start :], begin, size)
             missing.append(0)
             unlike.append(0)
@@ -114,18 +115,14 @@ def _rows(elements: list[Pattern], size: int, below: int, above: int) -> Rows:
     return Rows(left + rise.bit_count() - fall.bit_count(), rises, missing, unlike, groups)
 
 
-def too_many_places() -> ScoringError:
-    """Return the error for a comparison that would take too long."""
-    msg = (
-        f"These expected and observed steps are so long and so unlike that more than {MAX_PLACES} places would have to "
-        "be weighed one by one; score fewer steps at once, or a trajectory closer to what was observed."
-    )
-    return ScoringError(FailureCode.TOO_LARGE, msg)
-
-
-def _after(row: GroupRow) -> list[int]:
-    begins = row.distances + [NOTHING] * (row.end - row.start + 1 - len(row.distances))
-    return window_minima(begins, row.gains, row.members, _DISTANCE)
+def packed(numbers: list[int]) -> Sequence[int]:
+    """Return many numbers in an eighth of the memory, unless one is too large for it."""
+    if len(numbers) < _MANY:
+        return numbers
+    try:
+        return array("q", numbers)
+    except OverflowError:
+        return numbers
 
 
 def _values(left: int, rise: Mask, fall: Mask, start: int, stop: int) -> list[int]:

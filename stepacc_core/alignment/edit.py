@@ -19,13 +19,10 @@ from dataclasses import dataclass
 
 from stepacc_core.alignment.engine import best_spans
 from stepacc_core.alignment.entries import Entry, entries
+from stepacc_core.alignment.limits import check_size
 from stepacc_core.alignment.relation import patterns
-from stepacc_core.errors import FailureCode, ScoringError
 from stepacc_core.model import Step
 from stepacc_core.trajectory import Trajectory
-
-MAX_CELLS = 200_000_000
-"""Expected times observed steps up to which sequences are compared; the rows then take some 75 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +46,11 @@ def align(trajectory: Trajectory, steps: Sequence[Step]) -> Alignment:
     """Align expected with observed steps.
 
     Raises:
-        ScoringError: `too_large` when expected times observed steps exceed `MAX_CELLS`, or when they are so long and so
-            unlike that choosing among the best alignments would take many seconds.
+        ScoringError: `too_large` when expected times observed steps exceed `limits.MAX_CELLS`, or when they are so
+            long and so unlike that choosing among the best alignments would take more than `limits.MAX_WORK`.
     """
     size = len(steps)
-    if trajectory.total_steps * size > MAX_CELLS:
-        msg = (
-            f"{trajectory.total_steps} expected against {size} observed steps are beyond {MAX_CELLS} pairs; "
-            "score fewer steps at once, or a shorter trajectory."
-        )
-        raise ScoringError(FailureCode.TOO_LARGE, msg)
+    check_size(trajectory.total_steps, size)
     found = patterns(trajectory, steps)
     distance, spans = best_spans([pattern for pattern in found if pattern != ()], size)
     made = entries(trajectory, steps, found, spans)

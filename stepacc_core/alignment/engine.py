@@ -2,8 +2,12 @@
 
 from stepacc_core.alignment.choice import Choice, Span
 from stepacc_core.alignment.distance import rows
+from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, claims
 from stepacc_core.alignment.relation import Pattern
+
+_WORTH_TRIMMING = 8
+"""Matching elements at the front from which leaving them out saves more than shifting the other masks costs."""
 
 
 def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
@@ -12,14 +16,20 @@ def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
     Returns:
         The distance, and for each element the observed steps it takes as start and end. A missing step takes none
         and stands at its start; steps between two spans are extra.
+
+    Raises:
+        ScoringError: `too_large` when choosing would take longer than a `Budget` allows.
     """
     spans = _in_place(elements, size)
     if len(spans) == len(elements) and (not spans or spans[-1][1] == size):
         return 0, spans
+    budget = Budget()
     same, group = _front(elements, len(spans))
+    if same < _WORTH_TRIMMING:
+        same = 0
     while True:
         rest, left = _without(elements, same), size - same
-        table = rows(rest, left)
+        table = rows(rest, left, budget)
         # Giving up a matching pair at the front never lowers the distance, nor adds matches. It can only bring a group
         # forward, when the pair's step goes to a plain element behind the group and all before that one is missing.
         spare = group - same - table.distance
@@ -27,7 +37,7 @@ def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
             break
         same = max(0, same + spare)
     spans = spans[:same]
-    spans += [(start + same, end + same) for start, end in Choice(rest, left, table).spans()]
+    spans += [(start + same, end + same) for start, end in Choice(rest, left, table, budget).spans()]
     return table.distance, spans
 
 

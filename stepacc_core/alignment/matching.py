@@ -9,11 +9,8 @@ the newest steps matched so far, so one number per step says it all.
 
 from collections.abc import Sequence
 
+from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.relation import Mask, bits
-from stepacc_core.errors import FailureCode, ScoringError
-
-MAX_MIXED = 4_000_000
-"""Members times observed steps allowed for a group in which names of tools and agents meet."""
 
 _FEW = 256
 """Members times steps up to which trying them in turn beats setting up a search."""
@@ -71,13 +68,14 @@ def _first_free(members: Sequence[Mask], start: int, end: int) -> list[int] | No
     return claimed
 
 
-def gains(members: Sequence[Mask], start: int, end: int, *, mirrored: bool = False) -> list[int]:
+def gains(members: Sequence[Mask], start: int, end: int, budget: Budget, *, mirrored: bool = False) -> list[int]:
     """Tell to which windows each step adds a match.
 
     Args:
         members: the masks of a group's members.
         start: the first observed step considered.
         end: the step after the last.
+        budget: charged where members share some steps and not others, as when names of tools and agents meet.
         mirrored: read the steps from the last to the first, so that windows grow to the left.
 
     Returns:
@@ -97,7 +95,7 @@ def gains(members: Sequence[Mask], start: int, end: int, *, mirrored: bool = Fal
             union |= mask
             counts[mask] = 1
     if shared:
-        return _mixed_gains(_cut(members, start, end), width, mirrored=mirrored)
+        return _mixed_gains(_cut(members, start, end), width, budget, mirrored=mirrored)
     last = width - 1
     for mask, count in counts.items():
         positions = [last - position for position in reversed(bits(mask))] if mirrored else bits(mask)
@@ -108,13 +106,8 @@ def gains(members: Sequence[Mask], start: int, end: int, *, mirrored: bool = Fal
     return found
 
 
-def _mixed_gains(members: list[Mask], width: int, *, mirrored: bool) -> list[int]:
-    if len(members) * width > MAX_MIXED:
-        msg = (
-            f"A group of {len(members)} members, whose names meet both as tools and as agents, against {width} "
-            f"observed steps is beyond {MAX_MIXED} pairs; split the group or score fewer steps at once."
-        )
-        raise ScoringError(FailureCode.TOO_LARGE, msg)
+def _mixed_gains(members: list[Mask], width: int, budget: Budget, *, mirrored: bool) -> list[int]:
+    budget.spend(len(members) * width)
     accepted = _accepted(members, width)
     if mirrored:
         accepted.reverse()

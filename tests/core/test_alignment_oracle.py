@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from stepacc_core.alignment import align
+from stepacc_core.alignment import align, backward, distance, relation
 from stepacc_core.model import Step
 from stepacc_core.names import fold, matches
 from stepacc_core.trajectory import Group, Trajectory, parse_trajectory
@@ -198,7 +198,7 @@ def mixed_kinds(rng: random.Random) -> tuple[Trajectory, list[Step]]:
 
 def front_alike(rng: random.Random) -> tuple[Trajectory, list[Step]]:
     """Equal fronts before groups that are mostly missing, where trimming the front has to be given up."""
-    front = rng.choices("ab", k=rng.randint(1, 5))
+    front = rng.choices("ab", k=rng.randint(8, 12))
     group = rng.choices("cd", k=rng.randint(1, 3))
     rest = rng.choices("abc", k=rng.randint(1, 5))
     observed = [*front, *rng.choices("abcx", k=rng.randint(0, 3))]
@@ -218,3 +218,17 @@ def test_every_fast_path_at_medium_size(
         trajectory, observed = kind(rng)
         check_against_oracle(trajectory, observed)
         check_legal(trajectory, observed)
+
+
+@pytest.mark.parametrize("kind", [plain, few_groups, long_windows], ids=lambda kind: kind.__name__)
+def test_long_rows_are_handled_in_blocks(
+    kind: Callable[[random.Random], tuple[Trajectory, list[Step]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above, but rows count as long from a few columns on, and number lists are packed from a few numbers on."""
+    monkeypatch.setattr(backward, "_BLOCK", 5)
+    monkeypatch.setattr(distance, "_MANY", 5)
+    monkeypatch.setattr(relation, "_SHORT", 5)
+    rng = random.Random(8)  # noqa: S311 -- seeded on purpose
+    for _ in range(40):
+        trajectory, observed = kind(rng)
+        check_against_oracle(trajectory, observed)
