@@ -9,6 +9,18 @@ from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.storage import tables
 
+_SQL_TYPES: dict[type[sa.types.TypeEngine[Any]], str] = {
+    sa.BigInteger: "bigint",
+    sa.Integer: "integer",
+    sa.Text: "text",
+    sa.Boolean: "boolean",
+    sa.Double: "double precision",
+    sa.DateTime: "timestamptz",
+    sa.LargeBinary: "bytea",
+    sa.JSON: "jsonb",
+}
+"""Names as PostgreSQL shows them; the first that fits, so the narrower types come first."""
+
 
 class SourceKeys:
     """The asset keys of a source and its metric."""
@@ -141,7 +153,7 @@ def _table_metadata(table: sa.Table) -> dict[str, Any]:
 
 
 def _sql_type(column: sa.Column[Any]) -> str:
-    return type(column.type).__visit_name__.lower().replace("biginteger", "bigint")
+    return next(name for kind, name in _SQL_TYPES.items() if isinstance(column.type, kind))
 
 
 def _dep(key: dg.AssetKey, column: str) -> dg.TableColumnDep:

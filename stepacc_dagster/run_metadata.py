@@ -34,24 +34,26 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
         "max_score": tally.score_max,
         "coverage": tally.coverage,
     }
-    note = {} if tally.occurrences else {"note": "There is nothing to score in this window."}
-    return {
-        "dagster/partition_row_count": tally.rows,
-        "metric_version": evaluator.metric.manifest.version,
-        "config_hash": evaluator.config_hash,
+    counts = {
         "occurrences": tally.occurrences,
         "scored": tally.scored,
         "failed": tally.failed.total(),
-        "failed_by_code": dg.MetadataValue.json(dict(tally.failed)),
         "not_applicable": tally.not_applicable.total(),
-        "not_applicable_by_reason": dg.MetadataValue.json(dict(tally.not_applicable)),
         "skipped_unannotated": tally.skipped,
+        "dagster/partition_row_count": tally.rows,
         "rows_new": scores.written.inserted,
         "rows_confirmed": scores.written.confirmed,
+    }
+    reasons = {"failed_by_code": tally.failed, "not_applicable_by_reason": tally.not_applicable}
+    return {
+        **({} if tally.occurrences else {"note": "There is nothing to score in this window."}),
         **{name: value for name, value in numbers.items() if value is not None},
         "worst": dg.MetadataValue.md(_worst_table(tally)),
         **({"without_score": dg.MetadataValue.md(_unscored_table(tally))} if tally.unscored else {}),
-        **note,
+        **counts,
+        **{name: dg.MetadataValue.json(dict(counter)) for name, counter in reasons.items() if counter},
+        "metric_version": evaluator.metric.manifest.version,
+        "config_hash": evaluator.config_hash,
     }
 
 
