@@ -11,6 +11,7 @@ from typing import Any
 from stepacc_core._version import __version__
 
 _HOMES = {
+    "Source": "stepacc_dagster.sources",
     "StepAccuracyComponent": "stepacc_dagster.component",
     "StepaccDatabase": "stepacc_dagster.resources",
     "build_evaluation_assets": "stepacc_dagster.assets",
@@ -18,6 +19,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Source",
     "StepAccuracyComponent",
     "StepaccDatabase",
     "__version__",
