@@ -84,6 +84,9 @@ def test_traces_that_vanished_are_removed(migrated_engine: sa.Engine) -> None:
     assert write_window(migrated_engine, MONDAY, trace("u")) == Ingested(1, 3, 0, 1, 1)
     assert [p.partition_id for p in trace_partitions(migrated_engine, MONDAY)] == ["u"]
     assert session_partitions(migrated_engine, MONDAY) == []
+    assert [(row.source, row.session_id) for row in rows_by(migrated_engine, sessions, "source").values()] == [
+        ("other", "s")
+    ]
     assert [p.partition_id for p in trace_partitions(migrated_engine, TUESDAY)] == ["x"]
     with migrated_engine.connect() as conn:
         assert [p.partition_id for p in load_session_partitions(conn, "other", MONDAY)] == ["s"]

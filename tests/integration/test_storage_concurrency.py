@@ -1,5 +1,7 @@
 """Writers at the same time, and writers that die: the tables hold what one after the other would have left."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -8,9 +10,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from stepacc_core.model import CanonicalTrace
+from stepacc_core.model import CanonicalTrace, RawSpan
 from stepacc_dagster.storage import tables
 from stepacc_dagster.storage.canonical import Ingested, write_traces
+from stepacc_dagster.storage.locks import lock, lock_id, lock_windows
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.storage.scores import ScoreRow, write_scores
 from stepacc_dagster.storage.tables import sessions, spans, traces
@@ -67,6 +70,22 @@ def test_traces_that_swap_windows_at_once_do_not_deadlock(migrated_engine: sa.En
         assert len(session.spans) == 180
 
 
+def test_a_trace_that_appears_elsewhere_while_its_writer_waits_is_moved(migrated_engine: sa.Engine) -> None:
+    """Which windows to lock is looked at again once they are locked."""
+    results: list[Ingested] = []
+    with migrated_engine.connect() as holder, migrated_engine.connect() as watcher:
+        lock(holder, "canonical_traces", SOURCE, MONDAY.key)
+        writer = threading.Thread(target=lambda: results.append(write_window(migrated_engine, MONDAY, trace("t"))))
+        writer.start()
+        _wait_for_a_waiter(watcher)
+        write_window(migrated_engine, SUNDAY, trace("t", SUNDAY))
+        holder.rollback()
+        writer.join()
+    assert results == [Ingested(1, 3, 0, 0, 0, (SUNDAY.key,))]
+    assert trace_partitions(migrated_engine, SUNDAY) == []
+    assert len(trace_partitions(migrated_engine, MONDAY)) == 1
+
+
 def test_one_session_written_from_two_windows_at_once(migrated_engine: sa.Engine) -> None:
     """Neither writer overlooks the traces of the other."""
     for turn in range(8):
@@ -80,6 +99,37 @@ def test_one_session_written_from_two_windows_at_once(migrated_engine: sa.Engine
         )
         row = rows_by(migrated_engine, sessions, "session_id")[session]
         assert (row.trace_count, row.window_key, row.first_trace_id) == (3, SUNDAY.key, f"c{session}")
+
+
+def test_locks_of_several_windows_are_taken_in_key_order(migrated_engine: sa.Engine) -> None:
+    """Whoever waits for the last one holds all the others."""
+    keys = [f"2025-11-0{day}" for day in range(1, 9)]
+    with migrated_engine.connect() as holder, migrated_engine.connect() as waiter, migrated_engine.connect() as watcher:
+        lock(holder, "asset", SOURCE, keys[-1])
+        waiting = threading.Thread(target=lock_windows, args=(waiter, "asset", SOURCE, keys[::-1]))
+        waiting.start()
+        _wait_for_a_waiter(watcher)
+        free = [key for key in keys if _is_free(watcher, "asset", SOURCE, key)]
+        holder.rollback()
+        waiting.join()
+        waiter.rollback()
+    assert free == []
+
+
+def test_arrivals_become_visible_in_their_order(migrated_engine: sa.Engine) -> None:
+    """A landing waits for one of the same source that has not been committed; other sources do not."""
+    with migrated_engine.connect() as first, migrated_engine.connect() as watcher:
+        land_spans(first, SOURCE, [raw("t", "first", MONDAY.start_ns)])
+        with migrated_engine.begin() as conn:
+            land_spans(conn, "other", [raw("t", "a", MONDAY.start_ns)])
+        second = threading.Thread(target=_land, args=(migrated_engine, raw("t", "second", MONDAY.start_ns)))
+        second.start()
+        _wait_for_a_waiter(watcher)
+        assert _count(migrated_engine, "otel_spans") == 1
+        first.commit()
+        second.join()
+    rows = rows_by(migrated_engine, tables.otel_spans, "span_id")
+    assert rows["first"].arrival < rows["second"].arrival
 
 
 def test_a_reader_that_fails_leaves_the_window_as_it_was(migrated_engine: sa.Engine) -> None:
@@ -126,6 +176,26 @@ def test_a_backend_killed_in_the_middle_leaves_nothing(migrated_engine: sa.Engin
     with migrated_engine.begin() as conn:
         write(conn, **{stream: (make(n) for n in range(2))}, **extra)
     assert _count(migrated_engine, table) == 2
+
+
+def _land(engine: sa.Engine, *given: RawSpan) -> None:
+    with engine.begin() as conn:
+        land_spans(conn, SOURCE, given)
+
+
+def _wait_for_a_waiter(conn: sa.Connection) -> None:
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    for _ in range(2_000):
+        if conn.scalar(waiting):
+            return
+        time.sleep(0.005)
+    pytest.fail("nobody waits for a lock")
+
+
+def _is_free(conn: sa.Connection, *names: str) -> Any:
+    free = conn.scalar(sa.select(sa.func.pg_try_advisory_xact_lock(lock_id(*names))))
+    conn.rollback()
+    return free
 
 
 def _count(engine: sa.Engine, table: str) -> Any:

@@ -1,6 +1,7 @@
 """Raw spans land once, whoever delivers them and how often, and are read back by the window their trace starts in."""
 
 import math
+import time
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -158,6 +159,8 @@ def test_an_untimed_trace_belongs_to_the_window_of_its_arrival(migrated_engine: 
     arrival = window_containing(int(seen.timestamp()) * 10**9, "daily")
     _land(migrated_engine, raw("t", "a", None, status="OK"), raw("t", "c", None))
     assert [s.span_id for s in _read(migrated_engine, arrival)["t"]] == ["a", "b", "c"]
+    today = window_containing(time.time_ns(), "daily")
+    assert _read(migrated_engine, today) == {}
     assert _windows(migrated_engine) == [arrival.key]
     _land(migrated_engine, raw("t", "d", MONDAY.start_ns + HOUR))
     assert _read(migrated_engine, arrival) == {}

@@ -92,7 +92,9 @@ def test_versions_and_configs_stand_side_by_side(migrated_engine: sa.Engine) -> 
 def test_a_score_replaces_a_failure_and_never_the_reverse(migrated_engine: sa.Engine) -> None:
     """Of one evaluation: a run that could not score does not wipe out one that could."""
     _write(migrated_engine, FAILED, run_id="run 1")
+    _write(migrated_engine, replace(FAILED, code="other", message="It failed otherwise."))
     [failed] = _rows(migrated_engine)
+    assert (failed.code, failed.message) == ("too_large", "It is too large.")
     assert _write(migrated_engine, SCORED, run_id="run 2") == Written(0, 1)
     [scored] = _rows(migrated_engine)
     assert scored.id == failed.id
