@@ -5,7 +5,6 @@ import datetime as dt
 import dagster as dg
 
 from stepacc_dagster.catalog import SourceKeys
-from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.windows import window_containing
@@ -40,7 +39,6 @@ def build_automation(source: Source, evaluator: Evaluator) -> dg.Definitions:
         job_name(source),
         selection=dg.AssetSelection.assets(keys.canonical_traces, keys.scores, keys.metadata),
         tags=run_tags(source, evaluator, trigger="job", partitions=source.max_partitions_per_run),
-        partitions_def=partitions_of(source),
         description=f"Ingest the traces of `{source.name}` and score them by `{evaluator.metric.manifest.name}`.",
     )
     hourly = source.partitions == "hourly"
