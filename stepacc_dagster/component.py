@@ -24,10 +24,9 @@ from stepacc_dagster.sources import (
 class RetryModel(dg.Model, dg.Resolvable):
     """Retries of a step that met a transient error."""
 
-    max_retries: int = Field(default=3, ge=0, description="Times a step is tried again.", examples=[3])
-    delay_seconds: float = Field(
-        default=5.0, ge=0, description="Wait before the first, doubled each time.", examples=[5]
-    )
+    # Limits of all numbers are checked by Source: Dagster puts a constraint of ours on a template's text too.
+    max_retries: int = Field(default=3, description="Times a step is tried again; 0 or more.", examples=[3])
+    delay_seconds: float = Field(default=5.0, description="Wait before the first, doubled each time.", examples=[5])
 
 
 class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
@@ -46,10 +45,10 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         default="daily", description="Length of a partition's time window.", examples=["daily"]
     )
     end_offset: int = Field(
-        default=1, ge=0, le=1, description="1: the window that still runs can be scored too; 0: closed ones only."
+        default=1, description="1: the window that still runs can be scored too; 0: closed ones only."
     )
     partition_types: list[Literal["trace", "session"]] = Field(
-        default=["trace"], min_length=1, description="What is scored.", examples=[["trace", "session"]]
+        default=["trace"], description="What is scored.", examples=[["trace", "session"]]
     )
     unannotated: Literal["fail", "skip"] | dict[Literal["trace", "session"], Literal["fail", "skip"]] = Field(
         default="fail",
@@ -70,7 +69,9 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         default="STEPACC_DATABASE_URL", description="Environment variable that holds the URL of the database."
     )
     retry: RetryModel = Field(default=RetryModel(), description="Retries of transient errors.")
-    max_partitions_per_run: int = Field(default=10, ge=1, description="Partitions that one run of a backfill takes.")
+    max_partitions_per_run: int = Field(
+        default=10, description="Partitions that one run of a backfill takes; 1 or more.", examples=[10]
+    )
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:

@@ -5,19 +5,23 @@ Dagster project of your own loads the component by itself and has no need of thi
 """
 
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import yaml
+from dagster.components.resolved.errors import ResolutionException
 from pydantic import ValidationError
 
-from stepacc_core.errors import ConfigError
+from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
 from stepacc_dagster.local.home import local_home
-from stepacc_dagster.sources import Source
+from stepacc_dagster.sources import Source, evaluator_of
 
+_FIELD = re.compile(r"(?!(str|int|float)$)[a-z_]+|\d+")
+"""A field's name or an index; the other parts of a place in pydantic's errors name types."""
 _TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.StepAccuracyComponent")
 
 
@@ -63,23 +67,32 @@ def _load(path: Path) -> Source:
             warnings.simplefilter("ignore", category=dg.BetaWarning)
             warnings.simplefilter("ignore", category=dg.PreviewWarning)
             component = StepAccuracyComponent.from_attributes_dict(attributes=document.get("attributes") or {})
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        msg = f"{path}, attribute `{field}`: {first['msg']}; given {first['input']!r}."
+    except (ValidationError, ResolutionException) as error:
+        msg = f"{path}, {_told(error)}."
         raise ConfigError(msg) from None
     try:
-        return component.to_source()
-    except ConfigError as error:
+        source = component.to_source()
+        evaluator_of(source)
+    except StepaccError as error:
         msg = f"{path}: {error}"
         raise ConfigError(msg) from None
+    return source
+
+
+def _told(error: Exception) -> str:
+    invalid = error.__context__ if isinstance(error, ResolutionException) else error
+    if not isinstance(invalid, ValidationError):
+        return " ".join(str(error).split()).rstrip(".")
+    telling = max(invalid.errors(), key=lambda part: len(part["loc"]))  # the alternative that fits furthest
+    field = ".".join(part for part in map(str, telling["loc"]) if _FIELD.fullmatch(part)) or "attributes"
+    return f"attribute `{field}`: {telling['msg']}; given {telling['input']!r}"
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        msg = f"{path} cannot be read as YAML: {error}."
+        msg = f"{path} cannot be read as YAML: {' '.join(str(error).split()).rstrip('.')}."
         raise ConfigError(msg) from None
     if not isinstance(document, dict) or document.get("type") not in _TYPES:
         msg = f"{path} is no source: write `type: {_TYPES[0]}` and its `attributes`."

@@ -1,10 +1,10 @@
 """A source: one agent's traces, how they are cut into partitions, and how they are scored."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
@@ -16,6 +16,7 @@ Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,29 @@ class Source:
         if not _NAME.fullmatch(self.name):
             msg = f"Source name {self.name!r} is not allowed; use a letter, then letters, digits and underscores."
             raise ConfigError(msg)
-        try:
-            date.fromisoformat(self.start_date)
-        except ValueError:
+        if not _is_date(self.start_date):
             msg = f"start_date {self.start_date!r} of source `{self.name}` is no date; write it as 2026-01-31."
-            raise ConfigError(msg) from None
+            raise ConfigError(msg)
         if not self.partition_types:
             msg = f"Source `{self.name}` scores nothing; list `trace`, `session` or both under partition_types."
             raise ConfigError(msg)
-        if self.max_partitions_per_run < 1:
-            msg = f"max_partitions_per_run of source `{self.name}` is {self.max_partitions_per_run}; use 1 or more."
+        self._refuse_unknown("partitions", [self.partitions], get_args(PartitionKind))
+        self._refuse_unknown("partition_types", self.partition_types, get_args(PartitionType))
+        self._refuse_unknown("unannotated", self.partition_types.values(), get_args(Unannotated))
+        self._refuse_unknown("end_offset", [self.end_offset], (0, 1))
+        self._refuse_below("max_partitions_per_run", self.max_partitions_per_run, 1)
+        self._refuse_below("retry.max_retries", self.retry.max_retries, 0)
+        self._refuse_below("retry.delay_seconds", self.retry.delay_seconds, 0)
+
+    def _refuse_unknown(self, name: str, given: Iterable[object], allowed: tuple[object, ...]) -> None:
+        for value in given:
+            if value not in allowed:
+                msg = f"{name} of source `{self.name}` is {value!r}; use {' or '.join(map(repr, allowed))}."
+                raise ConfigError(msg)
+
+    def _refuse_below(self, name: str, given: float, least: int) -> None:
+        if given < least:
+            msg = f"{name} of source `{self.name}` is {given}; use {least} or more."
             raise ConfigError(msg)
 
     @property
@@ -109,8 +123,23 @@ def evaluator_of(source: Source) -> Evaluator:
 
     Raises:
         UnknownMetricError: no metric of that name or version is registered.
-        ConfigError: the config is refused.
+        ConfigError: the config is refused, or the metric does not score what the source lists.
     """
     metric = get_metric(source.metric.name, source.metric.version)
+    for kind in source.partition_types:
+        if kind not in metric.manifest.partition_types:
+            msg = (
+                f"Metric `{metric.manifest.name}` scores no {kind}s, which source `{source.name}` lists under "
+                f"partition_types; list {' or '.join(metric.manifest.partition_types)}."
+            )
+            raise ConfigError(msg)
     config = build_config(metric, source.metric.config)
     return Evaluator(metric, config, config_hash(config))
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return _DATE.fullmatch(text) is not None  # not 20260131 or 2026-W05, of which Dagster makes nothing

@@ -58,9 +58,12 @@ class LocalEvaluation:
             ConfigError: a key is no partition of the source, or the range is empty.
         """
         keys = partitions_of(self.source).get_partition_keys()
+        if not keys:
+            msg = f"Source `{self.source.name}` has no partition yet; its start_date is {self.source.start_date}."
+            raise ConfigError(msg)
         for key in (first, last):
             if key is not None and key not in keys:
-                span = f"from {keys[0]} to {keys[-1]}" if keys else "none yet"
+                span = f"{keys[0]} to {keys[-1]}"
                 msg = f"{key!r} is no partition of source `{self.source.name}`; its partitions are {span}."
                 raise ConfigError(msg)
         chosen = [key for key in keys if (first or keys[0]) <= key <= (last or keys[-1])]
