@@ -6,13 +6,12 @@ from contextlib import ExitStack, contextmanager
 import dagster as dg
 import sqlalchemy as sa
 
-from stepacc_core.errors import StepaccError
 from stepacc_dagster import run_metadata
 from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, score_specs
 from stepacc_dagster.checks import check_results, check_specs
 from stepacc_dagster.database import is_transient
 from stepacc_dagster.ingest import ingest_window
-from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions
+from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions, sentence
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase
 from stepacc_dagster.scoring import score_window
@@ -112,10 +111,10 @@ def _engine(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.En
     with ExitStack() as stack:
         try:
             engine = stack.enter_context(database.engine())
-        except StepaccError as error:
+        except Exception as error:
             if is_transient(error):
                 raise  # for the retry policy
-            raise dg.Failure(description=str(error), allow_retries=False) from error
+            raise dg.Failure(description=sentence(error), allow_retries=False) from error
         yield engine
 
 

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+import psycopg
+from sqlalchemy.exc import DBAPIError
 
+from stepacc_core.errors import StepaccError
 from stepacc_core.fingerprint import fingerprint
 from stepacc_dagster.database import is_transient
 from stepacc_dagster.sources import PartitionKind
@@ -78,6 +81,16 @@ def data_version(code_version: str, outcomes: Mapping[str, Outcome]) -> dg.DataV
     return dg.DataVersion(f"{code_version}:{data}")
 
 
+def sentence(error: Exception) -> str:
+    """Return an error as one sentence; of what a database says the first line, without the statement and its values."""
+    if isinstance(error, StepaccError):
+        return str(error)
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    said = (str(cause).strip().splitlines() or ["no reason given"])[0]
+    speaker = "The database says" if isinstance(cause, psycopg.Error) else type(cause).__name__
+    return f"{speaker}: {said.rstrip('.')}."
+
+
 def _record_good_partitions(
     context: dg.AssetExecutionContext, step: PartitionStep, done: Mapping[str, Outcome]
 ) -> None:
@@ -97,10 +110,11 @@ def _record_good_partitions(
 
 
 def _failure(failed: Mapping[str, Exception], total: int) -> dg.Failure:
-    named = "; ".join(f"{key}: {error}" for key, error in list(failed.items())[:_NAMED])
-    more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    said = {key: sentence(error) for key, error in failed.items()}
+    named = " ".join(f"{key}: {text}" for key, text in list(said.items())[:_NAMED])
+    more = f" And {len(failed) - _NAMED} more." if len(failed) > _NAMED else ""
     return dg.Failure(
         description=f"{len(failed)} of {total} partitions failed, the others are stored. {named}{more}",
-        metadata={"failed_partitions": dg.MetadataValue.json({key: str(error) for key, error in failed.items()})},
+        metadata={"failed_partitions": dg.MetadataValue.json(said)},
         allow_retries=False,
     )
