@@ -42,8 +42,7 @@ def _resolved(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> dg.Ass
     named = [
         f"{key}: {entry.partition_type} {entry.partition_id} ({entry.code})"
         for key, tally in tallies.items()
-        for entry in tally.unscored
-        if entry.code != "not_applicable"
+        for entry in tally.failures
     ]
     count = sum(tally.failed.total() for tally in tallies.values())
     return dg.AssetCheckResult(

@@ -1,5 +1,8 @@
 """What a partition's materialisation shows in the Dagster UI."""
 
+import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -7,20 +10,27 @@ import dagster as dg
 from stepacc_dagster.scoring import WindowScores
 from stepacc_dagster.sources import Evaluator
 from stepacc_dagster.storage.canonical import Ingested
-from stepacc_dagster.tally import WindowTally
+from stepacc_dagster.tally import Scored, Unscored, WindowTally
 
 _SHOWN_STEPS = 8
+_SHOWN_NAME = 80
+_SHOWN_REASON = 400
+_PLAIN = re.compile(r"[\w.:/-]{1,80}")
+_MARKUP = re.compile(r"[\\|`*~\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""What Markdown reads as more than text; an underscore within a word is none of it."""
 
 
 def ingest_metadata(ingested: Ingested) -> dict[str, Any]:
     """Return the metadata of one partition of the canonical traces."""
     note = {} if ingested.traces else {"note": "No trace of this source starts in this window."}
+    stale = {"windows_to_score_again": list(ingested.stale_windows)} if ingested.stale_windows else {}
     return {
         "dagster/partition_row_count": ingested.spans,
         "traces": ingested.traces,
         "sessions": ingested.sessions,
         "traces_unchanged": ingested.unchanged,
         "traces_removed": ingested.removed,
+        **stale,
         **note,
     }
 
@@ -44,12 +54,13 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
         "rows_new": scores.written.inserted,
         "rows_confirmed": scores.written.confirmed,
     }
+    unscored = [*tally.failures, *tally.inapplicable]
     reasons = {"failed_by_code": tally.failed, "not_applicable_by_reason": tally.not_applicable}
     return {
         **({} if tally.occurrences else {"note": "There is nothing to score in this window."}),
-        **{name: value for name, value in numbers.items() if value is not None},
+        **{name: value for name, value in numbers.items() if value is not None and math.isfinite(value)},
         "worst": dg.MetadataValue.md(_worst_table(tally)),
-        **({"without_score": dg.MetadataValue.md(_unscored_table(tally))} if tally.unscored else {}),
+        **({"without_score": dg.MetadataValue.md(_unscored_table(unscored))} if unscored else {}),
         **counts,
         **{name: dg.MetadataValue.json(dict(counter)) for name, counter in reasons.items() if counter},
         "metric_version": evaluator.metric.manifest.version,
@@ -61,27 +72,33 @@ def _worst_table(tally: WindowTally) -> str:
     if not tally.worst:
         return "Nothing was scored."
     rows = [
-        f"| {entry.score:.3f} | {entry.partition_type} `{entry.partition_id}` "
-        f"| {_steps(entry.expected)} | {_steps(entry.actual)} |"
+        f"| {entry.score:.3f} | {_occurrence(entry)} | {_steps(entry.expected)} | {_steps(entry.actual)} |"
         for entry in tally.worst
     ]
     return "\n".join(["| score | occurrence | expected | observed |", "|---|---|---|---|", *rows])
 
 
-def _unscored_table(tally: WindowTally) -> str:
-    rows = [
-        f"| {entry.partition_type} `{entry.partition_id}` | {entry.code} | {_cell(entry.reason)} |"
-        for entry in tally.unscored
-    ]
+def _unscored_table(unscored: Sequence[Unscored]) -> str:
+    rows = [f"| {_occurrence(entry)} | {entry.code} | {_cell(entry.reason, _SHOWN_REASON)} |" for entry in unscored]
     return "\n".join(["| occurrence | code | reason |", "|---|---|---|", *rows])
 
 
 def _steps(steps: tuple[Any, ...]) -> str:
-    names = [step if isinstance(step, str) else "{" + ", ".join(step) + "}" for step in steps]
-    more = f" … {len(names) - _SHOWN_STEPS} more" if len(names) > _SHOWN_STEPS else ""
-    return _cell(" → ".join(names[:_SHOWN_STEPS]) + more) or "(none)"
+    names = [
+        "{" + ", ".join(map(str, step)) + "}" if isinstance(step, list | tuple) else str(step)
+        for step in steps[:_SHOWN_STEPS]
+    ]
+    more = f" … {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
+    return " → ".join(_cell(name, _SHOWN_NAME) for name in names) + more or "(none)"
 
 
-def _cell(text: str) -> str:
-    # A name comes from a trace: it must not break out of its cell, nor become markup.
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+def _occurrence(entry: Scored | Unscored) -> str:
+    ident = entry.partition_id
+    shown = f"`{ident}`" if _PLAIN.fullmatch(ident) else _cell(ident, _SHOWN_NAME)
+    return f"{entry.partition_type} {shown}"
+
+
+def _cell(text: str, longest: int) -> str:
+    # Names come from traces: one must not break out of its cell, become markup, or push all others out of sight.
+    text = text if len(text) <= longest else f"{text[:longest]}…"
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")

@@ -9,8 +9,9 @@ from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Evaluation
 from stepacc_core.model import CanonicalPartition, PartitionType
 
-_KEPT = 10
-"""Worst and failed occurrences that a tally keeps; all of them are in the score table."""
+_KEPT_SCORES = 10
+_KEPT_FAILURES = 20
+"""Occurrences that a tally keeps to be named; all of them are in the score table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Scored:
     partition_type: PartitionType
     partition_id: str
     expected: tuple[Any, ...]
-    actual: tuple[str, ...]
+    actual: tuple[Any, ...]
 
     def __lt__(self, other: "Scored") -> bool:
         """Order by score, then by id, so that equal inputs show equal tables."""
@@ -50,7 +51,8 @@ class WindowTally:
     score_min: float | None = None
     score_max: float | None = None
     worst: list[Scored] = field(default_factory=list)
-    unscored: list[Unscored] = field(default_factory=list)
+    failures: list[Unscored] = field(default_factory=list)
+    inapplicable: list[Unscored] = field(default_factory=list)
     out_of_range: list[str] = field(default_factory=list)
     digest: str = ""
     """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
@@ -91,11 +93,13 @@ class WindowTally:
             self._add_score(kind, ident, result.score, result.metadata)
         elif result.error:
             self.failed[result.error.code] += 1
-            self._keep(Unscored(kind, ident, result.error.code, result.error.message))
+            if len(self.failures) < _KEPT_FAILURES:
+                self.failures.append(Unscored(kind, ident, result.error.code, result.error.message))
         else:
             reason = str(result.reason)
             self.not_applicable[reason] += 1
-            self._keep(Unscored(kind, ident, "not_applicable", reason))
+            if len(self.inapplicable) < _KEPT_SCORES:
+                self.inapplicable.append(Unscored(kind, ident, "not_applicable", reason))
 
     def _add_score(self, kind: PartitionType, ident: str, score: float, metadata: dict[str, Any]) -> None:
         self.scored += 1
@@ -104,9 +108,10 @@ class WindowTally:
         self.score_max = score if self.score_max is None else max(self.score_max, score)
         if not 0 <= score <= 1:
             self.out_of_range.append(ident)
-        expected, actual = metadata.get("expected_steps", ()), metadata.get("actual_steps", ())
-        self.worst = heapq.nsmallest(_KEPT, [*self.worst, Scored(score, kind, ident, tuple(expected), tuple(actual))])
+        expected, actual = _listed(metadata, "expected_steps"), _listed(metadata, "actual_steps")
+        self.worst = heapq.nsmallest(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
 
-    def _keep(self, unscored: Unscored) -> None:
-        if len(self.unscored) < _KEPT:
-            self.unscored.append(unscored)
+
+def _listed(metadata: dict[str, Any], name: str) -> tuple[Any, ...]:
+    value = metadata.get(name)  # another metric's metadata may call anything so
+    return tuple(value) if isinstance(value, list | tuple) else ()
