@@ -63,13 +63,15 @@ def find_binaries(major: int | None = None) -> Binaries:
                 "set it to the bin folder of a PostgreSQL server, or leave it unset."
             )
             raise MissingServerError(message)
-        candidates = [found]
+        candidates = iter([found])
     else:
-        candidates = list(_installed())
+        candidates = _installed()
+    seen: list[Binaries] = []
     for candidate in candidates:
         if candidate.major == major or (major is None and candidate.major >= OLDEST_MAJOR):
             return candidate
-    raise _none_fits(candidates, major)
+        seen.append(candidate)
+    raise _none_fits(seen, major)
 
 
 def usable_by(account: Account, binaries: Binaries, keep_in: Path) -> Binaries:
