@@ -71,15 +71,20 @@ def test_traces_that_swap_windows_at_once_do_not_deadlock(migrated_engine: sa.En
 
 
 def test_a_trace_that_appears_elsewhere_while_its_writer_waits_is_moved(migrated_engine: sa.Engine) -> None:
-    """Which windows to lock is looked at again once they are locked."""
+    """Which windows to lock is looked at again once they are locked, and the one it left is waited for too."""
     results: list[Ingested] = []
-    with migrated_engine.connect() as holder, migrated_engine.connect() as watcher:
+    connect = migrated_engine.connect
+    with connect() as holder, connect() as other_holder, connect() as watcher:
         lock(holder, "canonical_traces", SOURCE, MONDAY.key)
         writer = threading.Thread(target=lambda: results.append(write_window(migrated_engine, MONDAY, trace("t"))))
         writer.start()
         _wait_for_a_waiter(watcher)
         write_window(migrated_engine, SUNDAY, trace("t", SUNDAY))
+        lock(other_holder, "canonical_traces", SOURCE, SUNDAY.key)
         holder.rollback()
+        writer.join(timeout=0.5)
+        assert writer.is_alive()
+        other_holder.rollback()
         writer.join()
     assert results == [Ingested(1, 3, 0, 0, 0, (SUNDAY.key,))]
     assert trace_partitions(migrated_engine, SUNDAY) == []
