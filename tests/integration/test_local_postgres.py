@@ -125,6 +125,22 @@ def _copy_interpreter(folder: Path, name: str) -> None:
         shutil.copy(library, folder / "lib" / library.name)
 
 
+@pytest.fixture(scope="session")
+def _made_home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="stepacc-test-") as folder:
+        Path(folder).chmod(0o755)
+        with running_postgres(Path(folder)):
+            pass
+        yield Path(folder)
+
+
+@pytest.fixture
+def home(_made_home: Path, open_home: Path) -> Path:
+    """A folder of stepacc whose server has run before: a copy, which is quicker than to make its data."""
+    subprocess.run(["cp", "-a", f"{_made_home}/.", open_home], check=True)  # noqa: S607 - it keeps the owners
+    return open_home
+
+
 @pytest.fixture
 def plain_home(plain: Python, open_home: Path) -> Path:
     """A folder of stepacc that belongs to the plain user."""
@@ -201,9 +217,9 @@ def test_data_last_from_one_run_to_the_next(open_home: Path, name: str) -> None:
     assert first.sockets != second.sockets
 
 
-def test_only_the_servers_user_reaches_it(open_home: Path) -> None:
+def test_only_the_servers_user_reaches_it(home: Path) -> None:
     """No password is asked, so the socket lies where nobody else gets, and there is no TCP."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         found = running(server)
         folder = Path(found.sockets).stat()
         assert folder.st_mode & 0o777 == 0o700
@@ -214,7 +230,7 @@ def test_only_the_servers_user_reaches_it(open_home: Path) -> None:
         assert server.log.stat().st_mode & 0o077 == 0
 
 
-def test_settings_of_the_caller_do_not_reach_the_server(open_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_caller_do_not_reach_the_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PGPORT and its like are for other servers."""
     for name, value in {
         "PGPORT": "1",
@@ -224,13 +240,13 @@ def test_settings_of_the_caller_do_not_reach_the_server(open_home: Path, monkeyp
         "PGDATABASE": "x",
     }.items():
         monkeypatch.setenv(name, value)
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         assert query(server, "SELECT current_user, current_database()") == [("postgres", "stepacc")]
 
 
-def test_text_is_ordered_by_code_point(open_home: Path) -> None:
+def test_text_is_ordered_by_code_point(home: Path) -> None:
     """As on every other server, whatever the language of the machine."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         ordered = query(server, "SELECT string_agg(c, '' ORDER BY c) FROM unnest('{b,a,B,A,ä}'::text[]) AS t (c)")
         assert ordered == [("ABabä",)]
         assert query(server, "SHOW timezone") == [("UTC",)]
@@ -248,24 +264,24 @@ def test_an_interrupted_creation_is_begun_anew(open_home: Path) -> None:
 
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGQUIT], ids=["SIGKILL", "SIGQUIT"])
-def test_a_killed_server_is_started_again(open_home: Path, kill: signal.Signals) -> None:
+def test_a_killed_server_is_started_again(home: Path, kill: signal.Signals) -> None:
     """The next who comes finds the data, even while the first has not left."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         query(server, "CREATE TABLE kept AS SELECT 1 AS one")
         first = running(server)
         os.kill(first.pid, kill)
-        with running_postgres(open_home) as again:
+        with running_postgres(home) as again:
             assert query(again, "SELECT one FROM kept") == [(1,)]
             assert running(again).pid != first.pid
         assert query(server, "SELECT one FROM kept") == [(1,)]
         second = running(server)
-    assert nothing_left(open_home, first.pid, second.pid)
+    assert nothing_left(home, first.pid, second.pid)
     assert not Path(first.sockets).exists()
 
 
-def test_a_stranger_with_the_old_process_id_is_no_obstacle(open_home: Path) -> None:
+def test_a_stranger_with_the_old_process_id_is_no_obstacle(home: Path) -> None:
     """As after a restart of a container, where ids begin anew."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         query(server, "CREATE TABLE kept AS SELECT 1 AS one")
         first = running(server)
         os.kill(first.pid, signal.SIGKILL)
@@ -273,26 +289,26 @@ def test_a_stranger_with_the_old_process_id_is_no_obstacle(open_home: Path) -> N
         with server.account.popen(["/bin/sleep", "60"]) as stranger:
             lines = first.path.read_text().splitlines(keepends=True)
             first.path.write_text("".join([f"{stranger.pid}\n", *lines[1:]]))
-            with running_postgres(open_home) as again:
+            with running_postgres(home) as again:
                 assert query(again, "SELECT one FROM kept") == [(1,)]
             stranger.terminate()
-    assert nothing_left(open_home)
+    assert nothing_left(home)
 
 
-def test_a_server_started_by_hand_is_used_and_kept_apart(open_home: Path) -> None:
+def test_a_server_started_by_hand_is_used_and_kept_apart(home: Path) -> None:
     """Whoever started it, there is one server over the data; the last user stops it."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         pass
-    sockets = open_home / "by-hand"
+    sockets = home / "by-hand"
     sockets.mkdir(mode=0o700)
     server.account.give(sockets)
     command: list[str | Path] = [server.binaries.folder / "pg_ctl", "start", "-w", "-o", f"-k {sockets}"]
     with server.account.popen(command, environment={"PGDATA": str(server.data)}) as process:
         assert process.wait() == 0
     by_hand = running(server)
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         assert running(server).pid == by_hand.pid
-    assert nothing_left(open_home, by_hand.pid)
+    assert nothing_left(home, by_hand.pid)
 
 
 # places that are of no use
@@ -318,23 +334,23 @@ def test_a_foreign_folder_is_left_alone(open_home: Path) -> None:
     assert not list(open_home.glob("postgres.new-*"))
 
 
-def test_data_of_another_version_is_told(open_home: Path) -> None:
+def test_data_of_another_version_is_told(home: Path) -> None:
     """A server is never let loose on what another version wrote."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         version = server.data / "PG_VERSION"
     version.write_text("12\n")
-    message = refused(open_home)
+    message = refused(home)
     assert "PostgreSQL 12" in message
     assert "STEPACC_PG_BIN" in message
 
 
-def test_a_broken_configuration_is_told_with_the_reason(open_home: Path) -> None:
+def test_a_broken_configuration_is_told_with_the_reason(home: Path) -> None:
     """The server's own words and the place of its log are in the sentence."""
-    with running_postgres(open_home) as server:
+    with running_postgres(home) as server:
         pass
     with (server.data / "postgresql.conf").open("a") as config:
         config.write("shared_buffers = 'a lot'\n")
-    message = refused(open_home)
+    message = refused(home)
     assert "shared_buffers" in server.log.read_text()
     assert str(server.log) in message
 
@@ -477,40 +493,40 @@ def test_root_leaves_a_users_folder_usable_to_them(plain: Python, plain_home: Pa
 # several at once
 
 
-def test_the_last_user_stops_the_server(open_home: Path) -> None:
+def test_the_last_user_stops_the_server(home: Path) -> None:
     """Nobody is cut off by another who leaves, and nothing is left running."""
-    with SELF.start(USE, open_home) as first, SELF.start(USE, open_home) as second:
+    with SELF.start(USE, home) as first, SELF.start(USE, home) as second:
         pid = int(line(first))
         assert int(line(second)) == pid
         assert leave(first) == "still here"
         assert is_server_process(pid)
-        with SELF.start(USE, open_home) as third:
+        with SELF.start(USE, home) as third:
             assert int(line(third)) == pid
             assert leave(second) == "still here"
             assert leave(third) == "still here"
-    assert nothing_left(open_home, pid)
+    assert nothing_left(home, pid)
 
 
-def test_a_killed_user_does_not_count(open_home: Path) -> None:
+def test_a_killed_user_does_not_count(home: Path) -> None:
     """The server outlives them, serves the next, and goes when that one leaves."""
-    with SELF.start(USE, open_home) as first:
+    with SELF.start(USE, home) as first:
         pid = int(line(first))
         first.kill()
         first.communicate()
     assert is_server_process(pid)
-    with SELF.start(USE, open_home) as second:
+    with SELF.start(USE, home) as second:
         assert int(line(second)) == pid
         assert leave(second) == "still here"
-    assert nothing_left(open_home, pid)
+    assert nothing_left(home, pid)
 
 
-def test_an_interrupted_user_stops_the_server(open_home: Path) -> None:
+def test_an_interrupted_user_stops_the_server(home: Path) -> None:
     """Ctrl-C reaches the user alone, who then leaves in good order."""
-    with SELF.start(USE, open_home) as process:
+    with SELF.start(USE, home) as process:
         pid = int(line(process))
         process.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate()[1]
-    assert nothing_left(open_home, pid)
+    assert nothing_left(home, pid)
 
 
 def test_eight_processes_start_it_at_once(open_home: Path) -> None:
@@ -526,16 +542,16 @@ def test_eight_processes_start_it_at_once(open_home: Path) -> None:
         assert query(server, "SELECT count(*) FROM visits") == [(8,)]
 
 
-def test_users_come_and_go(open_home: Path) -> None:
+def test_users_come_and_go(home: Path) -> None:
     """Eight processes that come and go at once, three times each, lose nothing and see no error."""
     code = "import subprocess, sys\n" + USE.replace("sys.stdin.readline()", "pass")
     loop = "for _ in range(3):\n" + "".join(f"    {row}\n" for row in code.splitlines())
-    children = [SELF.start(loop, open_home) for _ in range(8)]
+    children = [SELF.start(loop, home) for _ in range(8)]
     for child in children:
         with child:
             assert child.communicate(timeout=120)[1] == ""
-    assert nothing_left(open_home)
-    with running_postgres(open_home) as server:
+    assert nothing_left(home)
+    with running_postgres(home) as server:
         assert query(server, "SELECT count(*) FROM visits") == [(24,)]
 
 
