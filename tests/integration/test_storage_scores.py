@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from stepacc_core.fingerprint import fingerprint
+from stepacc_core.metrics import get_metric
+from stepacc_core.metrics.base import build_config, evaluate
+from stepacc_core.model import AnnotationRef, CanonicalPartition
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.reports import (
     MetricKey,
@@ -45,6 +49,24 @@ def test_an_evaluation_is_stored_whole(migrated_engine: sa.Engine) -> None:
     assert MetricKey(row.metric, row.metric_version, row.config_hash) == KEY
     assert row.evaluated_at == row.confirmed_at
     assert _metadata(migrated_engine) == [SCORED.metadata]
+
+
+def test_a_row_is_made_of_a_partition_and_its_evaluation() -> None:
+    """Counts come from the metadata; the annotation counts only where the expectation came from it."""
+    metric = get_metric("agent.step_accuracy", "2.0.0")
+    spans = trace("t").spans
+    annotated = CanonicalPartition("trace", "t", "s", "k", ["a", "x"], AnnotationRef(7, 1), spans)
+    config = build_config(metric, {})
+    row = ScoreRow.of(annotated, evaluate(metric, annotated, config))
+    assert (row.status, row.score, row.total_steps, row.correct_steps, row.edit_distance) == ("scored", 0.5, 2, 1, 1)
+    assert (row.expected_from, row.annotation_id, row.session_id, row.task_id) == ("column", 7, "s", "k")
+    assert row.reference_hash == fingerprint(["a", "x"])
+    configured = build_config(metric, {"annotations": {"t": {"expected_steps": '["a"]'}}})
+    assert ScoreRow.of(annotated, evaluate(metric, annotated, configured)).annotation_id is None
+    bare = replace(annotated, expected_steps=None, annotation=None)
+    failed = ScoreRow.of(bare, evaluate(metric, bare, config))
+    assert (failed.status, failed.code, failed.score) == ("failed", "missing_expected_steps", None)
+    assert failed.message
 
 
 def test_the_same_evaluation_again_only_confirms(migrated_engine: sa.Engine) -> None:
