@@ -1,7 +1,7 @@
 """An evaluation is one row however often it is made, and what was confirmed last is current."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,21 +13,22 @@ from stepacc_core.metrics import get_metric
 from stepacc_core.metrics.base import build_config, evaluate
 from stepacc_core.model import AnnotationRef, CanonicalPartition
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
-from stepacc_dagster.storage.reports import (
-    MetricKey,
-    PartitionScore,
-    WindowSummary,
-    failed_partitions,
-    row_counts,
-    window_summary,
-    worst_partitions,
-)
 from stepacc_dagster.storage.scores import ScoreRow, Written, write_scores
 from stepacc_dagster.storage.tables import score_metadata, scores
 from stepacc_dagster.storage.views import current_scores
 from stepacc_dagster.windows import Window
-from tests.integration.storage_access import together, write_window
+from tests.integration.storage_access import together
 from tests.integration.storage_samples import MONDAY, SOURCE, TUESDAY, trace
+
+
+@dataclass(frozen=True)
+class MetricKey:
+    """What scores may be compared within."""
+
+    metric: str
+    metric_version: str
+    config_hash: str
+
 
 KEY = MetricKey("agent.step_accuracy", "2.0.0", "c1")
 SCORED = ScoreRow(
@@ -106,9 +107,8 @@ def test_versions_and_configs_stand_side_by_side(migrated_engine: sa.Engine) -> 
     keys = [KEY, replace(KEY, metric_version="1.0.0"), replace(KEY, config_hash="c2"), replace(KEY, metric="other")]
     for place, key in enumerate(keys):
         assert _write(migrated_engine, replace(SCORED, score=place / 4), key=key) == Written(1, 0)
-    with migrated_engine.connect() as conn:
-        assert [window_summary(conn, SOURCE, MONDAY, key).mean for key in keys] == [0, 0.25, 0.5, 0.75]
-    assert len(_current(migrated_engine)) == 4
+    current = {MetricKey(r.metric, r.metric_version, r.config_hash): r.score for r in _current(migrated_engine)}
+    assert current == dict(zip(keys, (0, 0.25, 0.5, 0.75), strict=True))
 
 
 def test_a_score_replaces_a_failure_and_never_the_reverse(migrated_engine: sa.Engine) -> None:
@@ -149,8 +149,6 @@ def test_a_partition_that_moved_is_of_its_new_window(migrated_engine: sa.Engine)
     _write(migrated_engine, replace(SCORED, session_id="new", task_id=None), window=TUESDAY)
     [row] = _rows(migrated_engine)
     assert (row.window_key, row.session_id, row.task_id) == (TUESDAY.key, "new", None)
-    with migrated_engine.connect() as conn:
-        assert window_summary(conn, SOURCE, MONDAY, KEY).scored == 0
 
 
 def test_a_partition_given_twice_is_one_evaluation(migrated_engine: sa.Engine) -> None:
@@ -166,48 +164,6 @@ def test_odd_results_cost_no_other_row(migrated_engine: sa.Engine) -> None:
     assert _write(migrated_engine, odd, sentence, SCORED) == Written(3, 0)
     assert _write(migrated_engine, odd, sentence, SCORED) == Written(0, 3)
     assert {"x": "NaN", "t": "\ufffd\ufffd"} in _metadata(migrated_engine)
-
-
-def test_a_window_is_summed_up_over_what_is_current(migrated_engine: sa.Engine) -> None:
-    """Superseded evaluations, other windows and other sources do not count."""
-    empty = WindowSummary(0, 0, 0, None, None, None)
-    with migrated_engine.connect() as conn:
-        assert window_summary(conn, SOURCE, MONDAY, KEY) == empty
-    nothing = replace(FAILED, status="not_applicable", code=None, message=None, reason="no_required_kinds")
-    _write(migrated_engine, replace(SCORED, steps_hash="old", score=0.0))
-    _write(
-        migrated_engine,
-        *(replace(SCORED, partition_id=i, score=s) for i, s in zip("tuvw", (0.75, 0.25, 1.0, 0.5), strict=True)),
-        replace(FAILED, partition_id="y"),
-        replace(FAILED, partition_id="x", code="missing_expected_steps", message="None is set."),
-        replace(nothing, partition_id="z"),
-    )
-    _write(migrated_engine, replace(SCORED, partition_id="elsewhere"), window=TUESDAY)
-    with migrated_engine.begin() as conn:
-        write_scores(conn, "other", MONDAY, **KEY_FIELDS, run_id=None, rows=[SCORED])
-    with migrated_engine.connect() as conn:
-        assert window_summary(conn, SOURCE, MONDAY, KEY) == WindowSummary(4, 2, 1, 0.625, 0.25, 0.625)
-        worst = worst_partitions(conn, SOURCE, MONDAY, KEY, limit=3)
-        failed = failed_partitions(conn, SOURCE, MONDAY, KEY)
-    assert [(p.partition_id, p.score) for p in worst] == [("u", 0.25), ("w", 0.5), ("t", 0.75)]
-    assert worst[0] == PartitionScore("trace", "u", "s", "k", "scored", None, None, 0.25, SCORED.metadata)
-    assert [(p.partition_id, p.code, p.message) for p in failed] == [
-        ("x", "missing_expected_steps", "None is set."),
-        ("y", "too_large", "It is too large."),
-    ]
-
-
-def test_rows_of_every_table_are_counted_by_window(migrated_engine: sa.Engine) -> None:
-    """Superseded scores included."""
-    write_window(migrated_engine, MONDAY, trace("t", session_id="s"), trace("u"))
-    write_window(migrated_engine, TUESDAY, trace("x", TUESDAY, session_id="s"))
-    _write(migrated_engine, SCORED, replace(SCORED, steps_hash="x2"))
-    with migrated_engine.connect() as conn:
-        counts = row_counts(conn, SOURCE, MONDAY)
-        assert counts == {
-            "traces": 2, "sessions": 1, "scores": 2, "spans": 6, "score_metadata": 2, "annotations": 0,
-        }  # fmt: skip
-        assert row_counts(conn, SOURCE, TUESDAY)["sessions"] == 0
 
 
 def test_lineage_names_the_annotation_behind_a_score(migrated_engine: sa.Engine) -> None:
@@ -268,9 +224,6 @@ def test_current_scores_of_a_window_do_not_read_the_others(migrated_engine: sa.E
             """)
         ).all()
     assert not [line for line in plan if "Seq Scan" in line], plan
-
-
-KEY_FIELDS: dict[str, Any] = {name: getattr(KEY, name) for name in MetricKey.__slots__}
 
 
 def _write(
