@@ -2,17 +2,21 @@
 
 import gzip
 import json
+import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from io import BufferedReader
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import click
 
 from stepacc_core.conventions.recognise import require_recognised
-from stepacc_core.errors import PartitionError, ReadError
+from stepacc_core.errors import PartitionError, ReadError, UnknownConventionError
 from stepacc_core.model import CanonicalPartition, CanonicalTrace, RawEvent, RawSpan
 from stepacc_core.otlp import SpanKey, join_logs, read_otlp_lines, read_otlp_log_lines
 from stepacc_core.partition_json import load_partition
@@ -20,25 +24,36 @@ from stepacc_core.reading import ReadSettings, read_traces, session_partition, t
 from stepacc_dagster.cli.output import note
 
 ItemT = TypeVar("ItemT")
+Kind = Literal["spans", "logs", "partitions", "binary"]
 
 STDIN = Path("-")
 _GZIP_MAGIC = b"\x1f\x8b"
-_LOOKED_AT = 65_536
-"""Bytes at the start of a file that tell its kind."""
+_LOOKED_AT = 1_048_576
+"""Bytes at the start of a file, and the rest of their line, that may tell its kind."""
+_SHOWN_PROBLEMS = 50
+
+# As keys, with their colon: an attribute may well be called partition_type.
+_MARK = re.compile(rb'"(?:(resource_?[sS]pans)|(resource_?[lL]ogs)|(partition_type|partition_id))"\s*:')
+_NO_TEXT = (
+    "This is no text in UTF-8. Export traces as OTLP/JSON, one object a line (a collector's file exporter does so with "
+    "`format: json`); gzip is unpacked, other forms are not."
+)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-class Peekable(Protocol):
-    """A binary file of which the beginning can be looked at without reading on."""
-
-    def peek(self, size: int, /) -> bytes:
-        """Return bytes from here on without advancing; fewer or more than asked for."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield lines."""
+def _files(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
+    if value.count(STDIN) > 1:
+        msg = "- stands for standard input, which can be read once; give it once."
+        raise click.BadParameter(msg, ctx, param)
+    return value
 
 
 files_argument = click.argument(
-    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    callback=_files,
 )
 
 
@@ -54,13 +69,16 @@ class TraceFiles:
     def traces(self, settings: ReadSettings) -> list[CanonicalTrace]:
         """Return the canonical traces of the spans, with their log records joined.
 
-        Raises:
-            UnknownConventionError: no recogniser knows any of the spans.
+        If no recogniser knows any of the spans there are none, and a problem says so.
         """
         if not self.spans:
             return []
         joined = list(join_logs(self.spans, self.events))
-        require_recognised(joined)
+        try:
+            require_recognised(joined)
+        except UnknownConventionError as error:
+            self.problems.append(str(error))
+            return []
         return list(read_traces(joined, settings))
 
 
@@ -71,9 +89,8 @@ def read_trace_files(paths: Iterable[Path]) -> TraceFiles:
     """
     found = TraceFiles()
     for path in paths:
-        with open_binary(path) as stream:
-            for problem in _read_one(stream, found):
-                found.problems.append(f"{path}: {problem}")
+        with open_lines(path, found.problems) as lines:
+            found.problems += [f"{path}: {problem}" for problem in _read_one(lines, found)]
     return found
 
 
@@ -89,51 +106,93 @@ def all_partitions(traces: Iterable[CanonicalTrace]) -> Iterator[CanonicalPartit
 
 
 @contextmanager
-def open_binary(path: Path) -> Iterator[Peekable]:
-    """Open a file, or standard input for `-`, unpacking gzip."""
-    with sys.stdin.buffer if path == STDIN else path.open("rb") as raw:
-        buffered = cast("Peekable", raw)
-        if buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            with gzip.open(raw) as unpacked:
-                yield cast("Peekable", unpacked)
-        else:
-            yield buffered
+def open_lines(path: Path, problems: list[str]) -> Iterator[Iterator[bytes]]:
+    """Open a file, or standard input for `-`, and give its lines, unpacked where they are gzipped.
+
+    Where the file breaks off or is damaged the lines end, and a problem says so.
+    """
+    if path == STDIN and sys.stdin is None:
+        msg = "- stands for standard input, and that is closed."
+        raise click.UsageError(msg)
+    opened = nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb")
+    with opened as raw:
+        packed = cast("BufferedReader", raw).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+        with gzip.open(raw) if packed else nullcontext(raw) as stream:
+            yield _whole_lines(stream, path, problems)
 
 
-def report_problems(problems: Iterable[str]) -> None:
+def _whole_lines(stream: Iterable[bytes], path: Path, problems: list[str]) -> Iterator[bytes]:
+    try:
+        yield from stream
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        problems.append(f"{path}: the file is damaged or cut off ({reason.rstrip('.')}); what stands before was read.")
+
+
+def report_problems(problems: list[str]) -> None:
     """Say what could not be read."""
-    for problem in problems:
+    for problem in problems[:_SHOWN_PROBLEMS]:
         note(f"not read: {problem}")
+    if len(problems) > _SHOWN_PROBLEMS:
+        note(f"not read: {len(problems) - _SHOWN_PROBLEMS} more")
 
 
 def is_log_file(path: Path) -> bool:
-    """Tell whether a file holds OTLP log records; standard input never does, since it cannot be read twice."""
-    if path == STDIN:
+    """Tell whether a file holds OTLP log records; a pipe never does, since it cannot be read twice."""
+    if not path.is_file():
         return False
-    with open_binary(path) as stream:
-        return _holds_logs(stream)
+    with open_lines(path, []) as lines:
+        return _beginning(lines)[0] == "logs"
 
 
 def read_log_events(path: Path, problems: list[str]) -> list[tuple[SpanKey, RawEvent]]:
     """Read a file of OTLP log records; what cannot be read is added to the problems."""
     found = TraceFiles()
-    with open_binary(path) as stream:
-        problems += [f"{path}: {problem}" for problem in _read_one(stream, found)]
+    with open_lines(path, problems) as lines:
+        problems += [f"{path}: {problem}" for problem in _keep(read_otlp_log_lines(lines), found.events)]
     return found.events
 
 
-def _holds_logs(stream: Peekable) -> bool:
-    head = stream.peek(_LOOKED_AT)[:_LOOKED_AT]
-    return b'"resourceLogs"' in head or b'"resource_logs"' in head
-
-
-def _read_one(stream: Peekable, found: TraceFiles) -> Iterator[str]:
-    if b'"partition_type"' in stream.peek(_LOOKED_AT)[:_LOOKED_AT]:
-        yield from _read_partitions(stream, found)
-    elif _holds_logs(stream):
-        yield from _keep(read_otlp_log_lines(stream), found.events)
+def read_spans(lines: Iterator[bytes]) -> Iterator[RawSpan | ReadError]:
+    """Yield the spans of OTLP/JSON lines, and an error in the place of what cannot be read; one for a binary file."""
+    kind, every = _beginning(lines)
+    if kind == "binary":
+        yield ReadError(_NO_TEXT)
     else:
-        yield from _keep(read_otlp_lines(stream), found.spans)
+        yield from read_otlp_lines(every)
+
+
+def _beginning(lines: Iterator[bytes]) -> tuple[Kind, Iterator[bytes]]:
+    """Tell by the first key that gives a file away what it holds; return this, and all lines again."""
+    seen: list[bytes] = []
+    size = 0
+    kind: Kind = "spans"
+    for line in lines:
+        seen.append(line)
+        size += len(line)
+        if found := _MARK.search(line):
+            kind = "spans" if found[1] else "logs" if found[2] else "partitions"
+            break
+        if size >= _LOOKED_AT:
+            kind = _unmarked(seen)
+            break
+    else:
+        kind = _unmarked(seen)
+    return kind, chain(seen, lines)
+
+
+def _unmarked(seen: list[bytes]) -> Kind:
+    return "binary" if any(_CONTROL.search(line) for line in seen) else "spans"
+
+
+def _read_one(lines: Iterator[bytes], found: TraceFiles) -> Iterator[str]:
+    kind, every = _beginning(lines)
+    if kind == "partitions":
+        yield from _read_partitions(every, found)
+    elif kind == "logs":
+        yield from _keep(read_otlp_log_lines(every), found.events)
+    else:
+        yield from _keep(read_spans(every), found.spans)
 
 
 def _keep(items: Iterable[ItemT | ReadError], good: list[ItemT]) -> Iterator[str]:
@@ -144,14 +203,21 @@ def _keep(items: Iterable[ItemT | ReadError], good: list[ItemT]) -> Iterator[str
             good.append(item)
 
 
-def _read_partitions(stream: Iterable[bytes], found: TraceFiles) -> Iterator[str]:
-    for number, line in enumerate(stream, start=1):
-        if not line.strip():
-            continue
+def _read_partitions(lines: Iterable[bytes], found: TraceFiles) -> Iterator[str]:
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    if _is_indented(numbered):
+        numbered = [(1, b"".join(line for _, line in numbered))]
+    for number, line in numbered:
         try:
             found.partitions.append(load_partition(line))
         except PartitionError as error:
             yield f"line {number}: {error}"
+
+
+def _is_indented(numbered: list[tuple[int, bytes]]) -> bool:
+    """Tell whether the lines are one object, written over several of them."""
+    first = numbered[0][1].strip() if numbered else b""
+    return len(numbered) > 1 and first == b"{"
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -163,7 +229,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         msg = f"{text!r} is no setting; write key=value."
-        raise click.BadParameter(msg)
+        raise click.BadParameter(msg, param_hint="--config")
     try:
         return key, json.loads(value)
     except ValueError:

@@ -2,19 +2,27 @@
 
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 import sqlalchemy as sa
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from stepacc_core.conventions.recognise import recognised, require_recognised
-from stepacc_core.errors import ReadError
+from stepacc_core.errors import ReadError, UnknownConventionError
 from stepacc_core.model import RawEvent, RawSpan
-from stepacc_core.otlp import SpanKey, join_logs, read_otlp_lines
-from stepacc_dagster.cli.files import files_argument, is_log_file, open_binary, read_log_events, report_problems
-from stepacc_dagster.cli.output import emit_json, errors, json_option, note
+from stepacc_core.otlp import SpanKey, join_logs
+from stepacc_dagster.cli.files import (
+    files_argument,
+    is_log_file,
+    open_lines,
+    read_log_events,
+    read_spans,
+    report_problems,
+)
+from stepacc_dagster.cli.output import counted, emit_json, json_option, note, printable, progress_bar
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.storage.opening import open_storage
 from stepacc_dagster.storage.raw_spans import Landed, land_spans
@@ -22,7 +30,7 @@ from stepacc_dagster.storage.raw_spans import Landed, land_spans
 
 @click.group("import")
 def import_() -> None:
-    """Land files in the database."""
+    """Land trace files in the database."""
 
 
 @import_.command()
@@ -30,46 +38,71 @@ def import_() -> None:
 @source_option
 @json_option
 def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> None:
-    """Land the spans of FILES (OTLP JSON lines, also gzipped; - for standard input) in the table `otel_spans`.
+    """Land the spans of FILES in the table `otel_spans`.
 
-    Each file is one transaction. A line that cannot be read is named, the good ones are kept, and the exit code is 1.
-    Landing a span again changes nothing.
+    FILES hold OTLP JSON lines, also gzipped; - stands for standard input. Files of OTLP log records are joined to the
+    spans of the other files. Each file is one transaction. What cannot be read is named, the rest is landed, and the
+    exit code is 1. Landing a span again changes nothing.
     """
     note("Contents of spans (arguments, outputs, prompts) are stored as they are; nothing is redacted.")
     name = source_or_only(source)
     problems: list[str] = []
-    events = [event for path in files if is_log_file(path) for event in read_log_events(path, problems)]
+    logs = [path for path in files if is_log_file(path)]
+    events = _Events(event for path in logs for event in read_log_events(path, problems))
     with open_storage() as engine:
         for path in files:
-            if is_log_file(path):
+            if path in logs:
                 continue
-            landed = _land(engine, name, path, events, problems)
+            try:
+                landed = _land(engine, name, path, events, problems)
+            except UnknownConventionError as error:
+                problems.append(f"{path}: {error}")
+                continue
             if as_json:
                 emit_json({"file": str(path), "source": name, **dataclasses.asdict(landed)})
             else:
                 note(f"{path}: {landed.new} spans new, {landed.changed} changed, {landed.same} there already")
+    if lonely := events.without_span():
+        note(
+            f"{counted(lonely, 'log record')} of spans that are in none of these files left out; name their files too."
+        )
     report_problems(problems)
     sys.exit(1 if problems else 0)
 
 
-def _land(
-    engine: sa.Engine, source: str, path: Path, events: Iterable[tuple[SpanKey, RawEvent]], problems: list[str]
-) -> Landed:
-    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed} spans"), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True) as progress, open_binary(path) as stream:
-        task = progress.add_task(str(path), total=None)
+def _land(engine: sa.Engine, source: str, path: Path, events: "_Events", problems: list[str]) -> Landed:
+    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed} spans", markup=False))
+    with progress_bar(*columns, TimeElapsedColumn()) as progress, open_lines(path, problems) as lines:
+        task = progress.add_task(printable(str(path)), total=None)
 
         def spans() -> Iterator[RawSpan]:
-            for span in read_otlp_lines(stream):
+            for span in read_spans(lines):
                 if isinstance(span, ReadError):
                     problems.append(f"{path}: {span}")
                 else:
                     progress.advance(task)
+                    events.seen(span)
                     yield span
 
         with engine.begin() as connection:
             # Checked within the transaction: a file that no recogniser knows lands nothing.
-            return land_spans(connection, source, _recognised(join_logs(spans(), events)))
+            return land_spans(connection, source, _recognised(join_logs(spans(), events.all)))
+
+
+class _Events:
+    """The log events of a command, and how many of them met no span."""
+
+    def __init__(self, events: Iterable[tuple[SpanKey, RawEvent]]) -> None:
+        self.all = list(events)
+        self._waiting = Counter(key for key, _ in self.all)
+
+    def seen(self, span: RawSpan) -> None:
+        """Take note that a span is there."""
+        self._waiting.pop((span.trace_id, span.span_id), None)
+
+    def without_span(self) -> int:
+        """Return how many events met no span."""
+        return self._waiting.total()
 
 
 def _recognised(spans: Iterable[RawSpan]) -> Iterator[RawSpan]:

@@ -5,6 +5,7 @@ import yaml
 from rich.table import Table
 
 from stepacc_core import get_metric, registered_metrics
+from stepacc_dagster.cli.metrics import refused_as_usage
 from stepacc_dagster.cli.output import emit_json, json_option, out
 
 
@@ -15,12 +16,16 @@ from stepacc_dagster.cli.output import emit_json, json_option, out
 def manifest(name: str | None, metric_version: str | None, *, as_json: bool) -> None:
     """Show the manifest of metric NAME, or list all metrics."""
     if name:
-        document = get_metric(name, metric_version).manifest.model_dump(mode="json")
+        with refused_as_usage():
+            document = get_metric(name, metric_version).manifest.model_dump(mode="json")
         if as_json:
             emit_json(document)
         else:
             click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110), nl=False)
         return
+    if metric_version:
+        msg = "--metric-version goes with a NAME; without both, all metrics are listed."
+        raise click.UsageError(msg)
     manifests = [metric.manifest for metric in registered_metrics()]
     if as_json:
         emit_json([entry.model_dump(mode="json") for entry in manifests])

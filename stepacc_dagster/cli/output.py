@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+from rich.text import Text
 
 _TABLE_WIDTH = 100
 """Columns that the widest of our tables takes."""
@@ -23,6 +25,11 @@ def out() -> Console:
     return console
 
 
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """Return a progress line that goes when the work is done; in a file or pipe there is none."""
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
 def emit_json(value: Any) -> None:
     """Print one JSON value on one line."""
     click.echo(json.dumps(value, ensure_ascii=False, default=str))
@@ -31,6 +38,21 @@ def emit_json(value: Any) -> None:
 def note(text: str) -> None:
     """Say something about the work, apart from its result."""
     errors.print(text, markup=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Return text that comes from outside, with what would steer a terminal escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def cell(text: str) -> Text:
+    """Return text from outside as a table's cell; as a plain string, brackets in it would be taken as markup."""
+    return Text(printable(text), overflow="fold")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, as `1 run` or `2 runs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text for people.")

@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -16,7 +16,10 @@ from stepacc_core.model import AnnotationRef, PartitionType
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.files import all_partitions, files_argument, parse_setting, read_trace_files, report_problems
+from stepacc_dagster.cli.metrics import refused_as_usage
 from stepacc_dagster.cli.output import emit_json, json_option, note
+
+_ALL_TYPES: tuple[PartitionType, ...] = get_args(PartitionType)
 
 
 @click.command()
@@ -36,7 +39,7 @@ from stepacc_dagster.cli.output import emit_json, json_option, note
     "partition_types",
     multiple=True,
     type=click.Choice(["trace", "session"]),
-    help="What of the traces to score; those that the annotations speak of, else traces, where left out.",
+    help="What to score; of traces, what the annotations speak of, else traces, where left out.",
 )
 @click.option(
     "--task-id-attribute", multiple=True, help="An attribute that holds the task id, beside the built-in ones."
@@ -53,19 +56,23 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     *,
     as_json: bool,  # noqa: ARG001 (every command has it; this one writes JSON lines in any case)
 ) -> None:
-    """Score FILES (OTLP JSON lines or canonical partitions; - for standard input) and print one JSON object a line.
+    """Score FILES and print one JSON object a line.
 
-    Exit code 1: something could not be read, or an occurrence failed.
+    FILES hold OTLP JSON lines (also gzipped; log records beside their spans) or canonical partitions; - stands for
+    standard input. Exit code 1: something could not be read, or an occurrence failed.
     """
-    scorer = get_metric(metric, metric_version)
-    config = build_config(scorer, dict(parse_setting(text) for text in settings))
+    with refused_as_usage():
+        scorer = get_metric(metric, metric_version)
+        config = build_config(scorer, dict(parse_setting(text) for text in settings))
     annotations = [annotation for path in annotation_files for annotation in read_annotations(path)]
     found = read_trace_files(files)
     traces = found.traces(ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute)))
     wanted = set(partition_types) or {annotation.target.partition_type for annotation in annotations} or {"trace"}
-    read = (partition for partition in all_partitions(traces) if partition.partition_type in wanted)
+    read = [partition for partition in all_partitions(traces) if partition.partition_type in wanted]
+    # A ready-made partition says itself what is to be scored.
+    made = [partition for partition in found.partitions if partition.partition_type in (partition_types or _ALL_TYPES)]
     statuses: Counter[str] = Counter()
-    for partition in _annotated([*found.partitions, *read], annotations):
+    for partition in _annotated([*made, *read], annotations):
         evaluation = evaluate(scorer, partition, config)
         statuses[evaluation.result.status] += 1
         emit_json(_row(partition, evaluation, scorer.manifest.name, scorer.manifest.version))
