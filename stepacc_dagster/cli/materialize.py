@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from stepacc_dagster.cli.output import emit_json, errors, json_option, note
+from stepacc_dagster.cli.output import counted, emit_json, json_option, note, progress_bar
 from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome, local_evaluation
 
 _source = click.option("--source", help="Name of the source; the only one there is where left out.")
@@ -45,7 +45,7 @@ def _evaluate(
 ) -> None:
     with local_evaluation(source) as evaluation:
         keys = evaluation.partition_keys(first, last)
-        note(f"{evaluation.source.name}: {len(keys)} partitions, {keys[0]} to {keys[-1]}")
+        note(f"{evaluation.source.name}: {counted(len(keys), 'partition')}, {keys[0]} to {keys[-1]}")
         runs = follow(work(evaluation, keys))
     for run in runs:
         if as_json:
@@ -61,7 +61,7 @@ def follow(runs: Iterator[RunOutcome]) -> list[RunOutcome]:
     """Show a progress line while runs come in, and return them."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     done: list[RunOutcome] = []
-    with Progress(*columns, console=errors, transient=True) as progress:
+    with progress_bar(*columns) as progress:
         task = progress.add_task("partitions", total=None)
         for run in runs:
             done.append(run)

@@ -1,9 +1,9 @@
 """Evaluating local sources in this process: real Dagster runs on the local instance, without a daemon."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from stepacc_dagster.automation import job_name, run_tags
 from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
 from stepacc_dagster.database import open_database
-from stepacc_dagster.definitions import defs_folder, load_sources
+from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.partitions import partitions_of
@@ -24,6 +24,7 @@ from stepacc_dagster.storage.sessions import session_homes
 
 _RANGE_START = "dagster/asset_partition_range_start"
 _RANGE_END = "dagster/asset_partition_range_end"
+_QUIET: dict[str, Any] = {"loggers": {"silent": {}}}  # the command says itself what failed, and once
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class LocalEvaluation:
         self._evaluator = evaluator_of(source)
         self._keys = SourceKeys(source, self._evaluator)
         self._job = dg.Definitions.merge(
-            dg.Definitions(executor=dg.in_process_executor), build_evaluation_definitions(source, self._evaluator)
+            local_settings(), build_evaluation_definitions(source, self._evaluator)
         ).resolve_job_def(job_name(source))
 
     def partition_keys(self, first: str | None, last: str | None) -> list[str]:
@@ -109,6 +110,7 @@ class LocalEvaluation:
         ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
         result = self._job.execute_in_process(
             instance=self.instance,
+            run_config=_QUIET,
             asset_selection=list(assets),
             tags={
                 **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
@@ -117,6 +119,8 @@ class LocalEvaluation:
             },
             raise_on_error=False,
         )
+        if any(_is_interruption(event) for event in result.all_events):
+            raise KeyboardInterrupt  # Dagster takes it for the failure of one run, and the next would begin
         return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
 
 
@@ -129,7 +133,6 @@ def local_evaluation(source_name: str | None = None) -> Iterator[LocalEvaluation
         DatabaseError, SchemaError: the database cannot be used.
     """
     source = local_source(source_name)
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)  # the command says itself what failed, and once
     with open_database() as url, ready_engine(url) as engine, local_instance(local_home(), url) as instance:
         yield LocalEvaluation(source, instance, engine)
 
@@ -149,6 +152,11 @@ def local_source(name: str | None) -> Source:
     asked = f"There is no source `{name}`" if name else "Name a source with --source"
     msg = f"{asked}; configured in {defs_folder()} are: {known}. A source has a folder there with its defs.yaml."
     raise ConfigError(msg)
+
+
+def _is_interruption(event: dg.DagsterEvent) -> bool:
+    error = getattr(event.event_specific_data, "error", None)
+    return error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__
 
 
 def _first_error(result: dg.ExecuteInProcessResult) -> str | None:
