@@ -1,5 +1,7 @@
 """`stepacc annotations`."""
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from stepacc_core.annotations import TargetType
 from stepacc_core.errors import AnnotationError
 from stepacc_core.model import PartitionType
 from stepacc_dagster.cli.annotation_input import read_annotations
-from stepacc_dagster.cli.output import emit_json, json_option, note, out
+from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.storage.annotations import (
     Added,
@@ -23,7 +25,14 @@ from stepacc_dagster.storage.annotations import (
 from stepacc_dagster.storage.opening import open_storage
 
 _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-_target_type = click.option("--type", "target_type", type=click.Choice(["trace", "session", "task"]), default="task")
+_target_type = click.option(
+    "--type",
+    "target_type",
+    type=click.Choice(["trace", "session", "task"]),
+    default="task",
+    show_default=True,
+    help="What TARGET_ID is the id of.",
+)
 _partition_type = click.option(
     "--partition-type",
     type=click.Choice(["trace", "session"]),
@@ -40,13 +49,19 @@ def annotations() -> None:
 @_files
 @json_option
 def check(files: tuple[Path, ...], *, as_json: bool) -> None:
-    """Check annotation FILES (YAML, JSON or CSV) without storing anything."""
+    """Check annotation FILES (YAML, JSON or CSV) without storing anything; exit code 1 if one is bad."""
+    good = True
     for path in files:
-        count = len(read_annotations(path))
+        count, error = 0, None
+        try:
+            count = len(read_annotations(path))
+        except AnnotationError as refusal:
+            good, error = False, str(refusal)
         if as_json:
-            emit_json({"file": str(path), "annotations": count})
+            emit_json({"file": str(path), "annotations": count, "error": error})
         else:
-            note(f"{path}: {count} annotations, all well formed.")
+            note(error or f"{path}: {counted(count, 'annotation')}, all well formed.")
+    sys.exit(0 if good else 1)
 
 
 @annotations.command("import")
@@ -68,7 +83,7 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json
             emit_json({"source": entry.source, "target": _target(entry), **_revision(revision)})
     else:
         new = sum(revision.new for revision in added)
-        note(f"{len(added)} annotations read: {new} new revisions, {len(added) - new} in force already.")
+        note(f"{counted(len(added), 'annotation')} read: {counted(new, 'new revision')}, the others in force already.")
 
 
 @annotations.command("list")
@@ -85,15 +100,15 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
         return
     table = Table("id", "rev", "target", "partitions", "expected steps", "author", "note")
     for annotation in stored:
-        steps = "(withdrawn)" if annotation.withdrawn else str(annotation.value)
+        steps = "(withdrawn)" if annotation.withdrawn else json.dumps(annotation.value, ensure_ascii=False)
         table.add_row(
             str(annotation.id),
             str(annotation.revision),
-            f"{annotation.target_type} {annotation.target_id}",
+            cell(f"{annotation.target_type} {annotation.target_id}"),
             annotation.partition_type,
-            steps,
-            annotation.author,
-            annotation.note,
+            cell(steps),
+            cell(annotation.author),
+            cell(annotation.note),
         )
     out().print(table)
 
@@ -131,7 +146,10 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
             origin="stepacc annotations withdraw",
         )
     if revision is None:
-        msg = f"Nothing is in force of {target_type} `{target_id}` in source `{name}`; see `stepacc annotations list`."
+        msg = (
+            f"Nothing is in force of {target_type} `{target_id}` for {partition_type or own} partitions in source "
+            f"`{name}`; see `stepacc annotations list`."
+        )
         raise AnnotationError(msg)
     if as_json:
         emit_json({"source": name, "target": {"type": target_type, "id": target_id}, **_revision(revision)})
