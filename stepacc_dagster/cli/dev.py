@@ -9,19 +9,21 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 from types import FrameType
 
 import click
 
-from stepacc_dagster.cli.output import note
+from stepacc_dagster.cli.output import emit_json, json_option, note
 from stepacc_dagster.database import check_reachable, connect_engine, open_database
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import instance_environment, local_instance
 from stepacc_dagster.storage.schema import upgrade
 
 _HOST = "127.0.0.1"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STARTS_WITHIN = 120
 """Seconds after which a webserver that does not answer is given up."""
 _STOPS_WITHIN = 20
@@ -33,25 +35,36 @@ class _Stop(BaseException):
 
 
 @click.command()
-@click.option("--port", default=3000, show_default=True, help="Port of the UI, on this machine only.")
-def dev(port: int) -> None:
+@click.option(
+    "--port",
+    default=3000,
+    show_default=True,
+    type=click.IntRange(1, 65_535),
+    help="Port of the UI, on this machine only.",
+)
+@json_option
+def dev(port: int, *, as_json: bool) -> None:
     """Start the Dagster UI and daemon over the local database; one Ctrl-C ends everything."""
     _refuse_busy(port)
     home = local_home()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         signal.signal(number, _stop)
     try:
         with open_database() as url:
             _prepare(home, url)
             with _children(home, url, port) as children:
                 _wait_until_up(port, children)
-                note(f"The Dagster UI is at http://{_HOST}:{port} (Ctrl-C ends it). Data and sources lie in {home}")
+                if as_json:
+                    emit_json({"url": f"http://{_HOST}:{port}", "home": str(home)})
+                note(f"The Dagster UI is at http://{_HOST}:{port} (Ctrl-C ends it). Sources and logs lie in {home}")
                 _watch(children)
     except _Stop:
         note("Stopped.")
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave anything running
     raise _Stop
 
 
@@ -81,10 +94,10 @@ def _children(home: Path, url: str, port: int) -> Iterator[list[subprocess.Popen
     workspace = home / "dagster" / "workspace.yaml"
     workspace.write_text(resources.files("stepacc_dagster.local").joinpath("workspace.yaml").read_text())
     environment = {**os.environ, **instance_environment(home, url), "PYTHONWARNINGS": "ignore"}
-    shared = ["-w", str(workspace)]
+    shared = ["--log-level", "warning", "--code-server-log-level", "warning", "-w", str(workspace)]
     commands = (
-        ["dagster_webserver", "-h", _HOST, "-p", str(port), "--log-level", "warning", *shared],
-        ["dagster._daemon", "run", "--log-level", "warning", *shared],
+        ["dagster_webserver", "-h", _HOST, "-p", str(port), *shared],
+        ["dagster._daemon", "run", *shared],
     )
     children: list[subprocess.Popen[bytes]] = []
     try:
@@ -102,15 +115,15 @@ def _children(home: Path, url: str, port: int) -> Iterator[list[subprocess.Popen
             )
         yield children
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         _end(children)
 
 
 def _default_signals() -> None:
     # Started in the background by a shell, SIGINT is ignored and Dagster's processes would inherit that.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _end(children: list[subprocess.Popen[bytes]]) -> None:
@@ -135,13 +148,14 @@ def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> Non
 
 
 def _wait_until_up(port: int, children: list[subprocess.Popen[bytes]]) -> None:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy knows nothing of this machine
     deadline = time.monotonic() + _STARTS_WITHIN
     while time.monotonic() < deadline:
         _refuse_ended(children)
         try:
-            with urllib.request.urlopen(f"http://{_HOST}:{port}/server_info", timeout=5):
+            with direct.open(f"http://{_HOST}:{port}/server_info", timeout=5):
                 return
-        except OSError:
+        except (OSError, HTTPException):
             time.sleep(0.2)
     msg = f"The Dagster webserver did not answer on port {port} within {_STARTS_WITHIN} s."
     raise click.ClickException(msg)
