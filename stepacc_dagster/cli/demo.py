@@ -6,12 +6,14 @@ import sys
 import click
 from rich.box import SIMPLE
 from rich.table import Table
+from sqlalchemy.engine import make_url
 
 from stepacc_core.__main__ import worked_example
 from stepacc_core.picture import picture
-from stepacc_dagster.cli.output import emit_json, json_option, note, out
-from stepacc_dagster.database import open_database
+from stepacc_dagster.cli.output import cell, emit_json, json_option, note, out
+from stepacc_dagster.database import database_url, open_database
 from stepacc_dagster.demo.run import DemoOutcome, DemoScore, run_demo
+from stepacc_dagster.failures import address
 from stepacc_dagster.local.home import local_home
 
 _SHOWN_ID = 8
@@ -22,9 +24,7 @@ _SHOWN_ID = 8
 @json_option
 def demo(*, as_json: bool) -> None:
     """Score recorded traces of real agent frameworks, from nothing; safe to run again."""
-    note(
-        f"All data lie in {local_home()} (STEPACC_HOME), or in the database of STEPACC_DATABASE_URL where that is set."
-    )
+    note(_place(database_url()))
     with open_database() as url:
         outcome = run_demo(url, note)
     failed = [run for run in outcome.runs if not run.success]
@@ -35,6 +35,13 @@ def demo(*, as_json: bool) -> None:
     else:
         _show(outcome)
     sys.exit(1 if failed else 0)
+
+
+def _place(url: str | None) -> str:
+    """Say where everything lies."""
+    if url is None:
+        return f"Everything lies in {local_home()}; set STEPACC_HOME for another folder."
+    return f"The data lie in the database {address(make_url(url))} (STEPACC_DATABASE_URL), the rest in {local_home()}."
 
 
 def _plain(scores: list[DemoScore]) -> list[dict[str, object]]:
@@ -62,11 +69,15 @@ def _table(scores: list[DemoScore]) -> Table:
     table.add_column("measured against", no_wrap=True)
     for row in scores:
         score = "-" if row.score is None else f"{row.score:.3f}"
-        reference = f"annotation {row.annotation_id}, revision {row.revision}" if row.annotation_id else "-"
-        unscored = f"{row.status.replace('_', ' ')}: {row.code or row.reason}"
-        occurrence = f"{row.partition_type} {row.partition_id[:_SHOWN_ID]}"
-        table.add_row(row.window_key, occurrence, row.task_id, score, reference if row.score is not None else unscored)
+        occurrence = cell(f"{row.partition_type} {row.partition_id[:_SHOWN_ID]}")
+        table.add_row(row.window_key, occurrence, cell(row.task_id or "-"), score, _measured_against(row))
     return table
+
+
+def _measured_against(row: DemoScore) -> str:
+    if row.score is None:
+        return f"{row.status.replace('_', ' ')}: {row.code or row.reason}"
+    return f"annotation {row.annotation_id}, revision {row.revision}" if row.annotation_id else "-"
 
 
 def _most_telling(scores: list[DemoScore]) -> DemoScore | None:

@@ -1,5 +1,6 @@
 """The demo's main job: land, annotate, evaluate through Dagster, and read the scores back."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -7,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from stepacc_core.model import RawSpan
 from stepacc_dagster.database import check_reachable, connect_engine
 from stepacc_dagster.definitions import defs_folder
 from stepacc_dagster.demo import data
@@ -15,7 +17,9 @@ from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.storage.schema import upgrade
 
-_FIRST_START = sa.text("SELECT min(start_time_unix_nano) FROM stepacc.otel_spans WHERE source = :source")
+_STARTS = sa.text("""
+    SELECT min(start_time_unix_nano) FROM stepacc.otel_spans WHERE source = :source AND trace_id = :trace_id
+""")
 _SCORES = sa.text("""
     SELECT s.window_key, s.partition_type, s.partition_id, s.task_id, s.status, s.reason, s.code, s.score,
            m.metadata, a.id AS annotation_id, a.revision, a.author
@@ -53,18 +57,19 @@ class DemoOutcome:
     scores: list[DemoScore]
 
 
-def run_demo(url: str, say: Callable[[str], None]) -> DemoOutcome:
+def run_demo(url: str, say: Callable[[str], None], *, today: date | None = None) -> DemoOutcome:
     """Run the demo on a database; running it again finds everything there and changes nothing.
 
     Args:
         url: the database.
         say: takes a sentence about each thing done.
+        today: the day, UTC, on which the traces come to lie two days back; by default the clock's.
     """
     engine = connect_engine(url)
     try:
         check_reachable(engine)
         upgrade(engine)
-        days = _land(engine, say)
+        days = _land(engine, say, today or datetime.now(UTC).date())
         with local_evaluation(data.SOURCE) as evaluation:
             keys = evaluation.partition_keys(days[0].isoformat(), days[-1].isoformat())
             say(f"Evaluating {len(keys)} daily partitions, {keys[0]} to {keys[-1]}, in a Dagster run ...")
@@ -77,28 +82,44 @@ def run_demo(url: str, say: Callable[[str], None]) -> DemoOutcome:
     return DemoOutcome(runs, scores)
 
 
-def _land(engine: sa.Engine, say: Callable[[str], None]) -> list[date]:
+def _land(engine: sa.Engine, say: Callable[[str], None], today: date) -> list[date]:
     recorded = data.recorded_spans()
-    recorded_days = data.days_of(recorded)
     with engine.begin() as connection:
-        shift = _first_day(connection, recorded_days) - recorded_days[0]
-        spans = data.moved(recorded, shift)
+        spans = data.moved(recorded, _shift(connection, recorded, today))
         landed = land_spans(connection, data.SOURCE, spans)
         entries = [AnnotationEntry.of(a, source=data.SOURCE, origin="stepacc demo") for a in data.annotations()]
         added = add_annotations(connection, entries)
     days = data.days_of(spans)
-    folder = defs_folder() / data.SOURCE
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "defs.yaml").write_text(data.defs_yaml(days[0]), encoding="utf-8")
+    _write_source(days[0])
     say(f"Landed {len(spans)} spans of recorded traces ({landed.new} new), on {len(days)} days.")
     say(f"Imported {len(added)} annotations ({sum(revision.new for revision in added)} new).")
     return days
 
 
-def _first_day(connection: sa.Connection, recorded_days: list[date]) -> date:
-    """Return the day the first trace goes to: where it is already, else so that the last lies two days back."""
-    earliest = connection.scalar(_FIRST_START, {"source": data.SOURCE})
-    if earliest is not None:
-        return datetime.fromtimestamp(earliest // 1_000_000_000, UTC).date()
-    last_day = datetime.now(UTC).date() - timedelta(days=data.DAYS_AGO)
-    return last_day - (recorded_days[-1] - recorded_days[0])
+def _shift(connection: sa.Connection, recorded: list[RawSpan], today: date) -> timedelta:
+    """Return by how many days to move the traces: to where they are already, else so that they end two days ago.
+
+    Where they are counts only if that is over: a clock that was wrong must not leave them in the future.
+    """
+    days = data.days_of(recorded)
+    wanted = today - timedelta(days=data.DAYS_AGO) - days[-1]
+    first = min(
+        (span for span in recorded if span.start_time_unix_nano), key=lambda span: span.start_time_unix_nano or 0
+    )
+    there = connection.scalar(_STARTS, {"source": data.SOURCE, "trace_id": first.trace_id})
+    if there is None:
+        return wanted
+    return min(wanted, _day(there) - days[0])
+
+
+def _day(start_ns: int) -> date:
+    return datetime.fromtimestamp(start_ns // 1_000_000_000, UTC).date()
+
+
+def _write_source(start: date) -> None:
+    """Write the source's `defs.yaml` in one go, since a Dagster process may be reading it."""
+    folder = defs_folder() / data.SOURCE
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f".defs.yaml.{os.getpid()}"
+    scratch.write_text(data.defs_yaml(start), encoding="utf-8")
+    scratch.replace(folder / "defs.yaml")
