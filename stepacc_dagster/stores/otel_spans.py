@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from stepacc_core.model import RawSpan
+from stepacc_dagster.storage.annotations import AnnotationEntry
+from stepacc_dagster.storage.arrivals import changed_windows
 from stepacc_dagster.storage.raw_spans import read_window_spans
-from stepacc_dagster.windows import Window
+from stepacc_dagster.stores.base import Changes
+from stepacc_dagster.stores.sql import read_only
+from stepacc_dagster.windows import Window, WindowKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,16 @@ class OtelSpansReader:
         """Yield, trace by trace, all spans of the traces that start in a window."""
         return read_window_spans(self.connection, self.source, window)
 
+    def changes(self, cursor: str | None, kind: WindowKind) -> Changes:
+        """Return the windows changed since a cursor, which is an arrival."""
+        after = int(cursor) if cursor and cursor.isdecimal() else 0
+        arrivals = changed_windows(self.connection, self.source, kind, after=after)
+        return Changes(arrivals.windows, str(arrivals.latest))
+
+    def expectations(self) -> Iterator[AnnotationEntry]:
+        """Yield nothing: the annotations of this table are in `stepacc.annotations` already."""
+        yield from ()
+
 
 @dataclass(frozen=True, slots=True)
 class OtelSpansStore:
@@ -34,5 +48,5 @@ class OtelSpansStore:
     @contextmanager
     def open(self) -> Iterator[OtelSpansReader]:
         """Open the table for reading."""
-        with self.engine.connect() as connection:
+        with read_only(self.engine) as connection:
             yield OtelSpansReader(connection, self.source)
