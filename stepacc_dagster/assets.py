@@ -1,11 +1,13 @@
 """The assets of a source: what it reads, the canonical traces, and the scores of its metric."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import dagster as dg
 import sqlalchemy as sa
 
+from stepacc_core.fingerprint import fingerprint
 from stepacc_dagster import run_metadata
 from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, score_specs
 from stepacc_dagster.checks import check_results, check_specs
@@ -21,8 +23,14 @@ from stepacc_dagster.stores.otel_spans import OtelSpansStore
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.windows import Window
 
-READER_VERSION = "1"
+_READER_VERSION = "1"
 """Version of the reading of traces; raised when the same spans would give other canonical spans."""
+
+
+def reader_version(source: Source) -> str:
+    """Return the code version of a source's canonical traces: that of the reading, and a hash of its settings."""
+    settings = dataclasses.asdict(source.read_settings)
+    return f"{_READER_VERSION}-{fingerprint(settings)[:12]}"
 
 
 def resource_key(source: Source) -> str:
@@ -32,10 +40,11 @@ def resource_key(source: Source) -> str:
 
 def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
     """Build the asset that turns raw spans into canonical traces."""
+    version = reader_version(source)
 
     @dg.multi_asset(
         name=f"{source.name}__ingest",
-        specs=[canonical_spec(source, keys, READER_VERSION)],
+        specs=[canonical_spec(source, keys, version)],
         backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
         retry_policy=_retry_policy(source),
         required_resource_keys={resource_key(source)},
@@ -49,8 +58,8 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
                 context.log.info("%s: %d traces, %d spans", window.key, ingested.traces, ingested.spans)
                 return Outcome({keys.canonical_traces: run_metadata.ingest_metadata(ingested)}, content)
 
-            outcomes = run_partitions(context, _step(source, [keys.canonical_traces], READER_VERSION, work))
-        yield dg.MaterializeResult(keys.canonical_traces, data_version=data_version(READER_VERSION, outcomes))
+            outcomes = run_partitions(context, _step(source, [keys.canonical_traces], version, work))
+        yield dg.MaterializeResult(keys.canonical_traces, data_version=data_version(version, outcomes))
 
     return ingest
 

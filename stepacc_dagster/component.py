@@ -7,7 +7,9 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from stepacc_core.model import PartitionType
+from stepacc_core.conventions.declared import DeclaredMapping
+from stepacc_core.model import PartitionType, SpanKind
+from stepacc_core.policy import StepPolicy
 from stepacc_dagster.assets import build_evaluation_assets, resource_key
 from stepacc_dagster.automation import build_automation
 from stepacc_dagster.resources import StepaccDatabase
@@ -27,6 +29,39 @@ class RetryModel(dg.Model, dg.Resolvable):
     # Limits of all numbers are checked by Source: Dagster puts a constraint of ours on a template's text too.
     max_retries: int = Field(default=3, description="Times a step is tried again; 0 or more.", examples=[3])
     delay_seconds: float = Field(default=5.0, description="Wait before the first, doubled each time.", examples=[5])
+
+
+class StepPolicyModel(dg.Model, dg.Resolvable):
+    """What of a trace is no step."""
+
+    entry_agent: Literal["step", "root"] = Field(
+        default="step",
+        description="`root`: the agent that takes the request is no step, although its span lies below the root.",
+    )
+    handoffs: Literal["both", "tool", "agent", "none"] = Field(
+        default="both", description="What counts of a tool call that hands over to an agent: the call, the agent."
+    )
+    ignore: list[str] = Field(
+        default=[], description="Tools and agents that are never steps.", examples=[["transfer_to_agent"]]
+    )
+
+
+class MappingModel(dg.Model, dg.Resolvable):
+    """A convention of your own: attributes, or dotted paths into JSON attributes, that hold the fields of a span."""
+
+    name: str = Field(description="What messages call it.", examples=["our agents"])
+    span_name: str | None = Field(default=None, description="Spans of this name only.")
+    kind: SpanKind | None = Field(default=None, description="The kind of these spans.", examples=["TOOL"])
+    kind_attribute: str | None = Field(default=None, description="Attribute that holds the kind; spans with it only.")
+    kinds: dict[str, SpanKind] = Field(
+        default={}, description="What its values mean.", examples=[{"function": "TOOL", "model": "LLM"}]
+    )
+    tool_name: str | None = Field(default=None, description="Attribute that holds the name of the tool.")
+    tool_arguments: str | None = Field(default=None, description="Attribute that holds the arguments.")
+    tool_call_id: str | None = Field(default=None, description="Attribute that holds the id of the call.")
+    agent_name: str | None = Field(default=None, description="Attribute that holds the name of the agent.")
+    tool_calls: str | None = Field(default=None, description="Attribute that holds the calls of a completion.")
+    output: str | None = Field(default=None, description="Attribute that holds the output.")
 
 
 class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
@@ -65,6 +100,16 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     task_id_attributes: list[str] = Field(
         default=[], description="Span attributes that hold the task id, tried after the built-in ones."
     )
+    mappings: list[MappingModel] = Field(
+        default=[],
+        description="Conventions of your own, tried before the built-in ones.",
+        examples=[[{"name": "our agents", "kind_attribute": "step.type", "tool_name": "step.tool"}]],
+    )
+    step_policy: StepPolicyModel = Field(
+        default=StepPolicyModel(),
+        description="What of a trace is no step; the literal rule where left out.",
+        examples=[{"entry_agent": "root"}],
+    )
     database_url_env: str = Field(
         default="STEPACC_DATABASE_URL", description="Environment variable that holds the URL of the database."
     )
@@ -88,6 +133,12 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             partition_types=_unannotated(self.partition_types, self.unannotated),
             metric=MetricChoice(self.metric, self.metric_version, self.config),
             task_id_attributes=tuple(self.task_id_attributes),
+            mappings=tuple(DeclaredMapping(**mapping.model_dump()) for mapping in self.mappings),
+            step_policy=StepPolicy(
+                entry_agent=self.step_policy.entry_agent,
+                handoffs=self.step_policy.handoffs,
+                ignore=tuple(self.step_policy.ignore),
+            ),
             database_url_env=self.database_url_env,
             retry=RetrySettings(self.retry.max_retries, self.retry.delay_seconds),
             max_partitions_per_run=self.max_partitions_per_run,

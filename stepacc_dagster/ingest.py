@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalTrace, RawSpan
-from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings, canonicalise
+from stepacc_core.reading import ReadSettings, canonicalise
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
 from stepacc_dagster.stores.base import TraceStore
@@ -24,9 +24,10 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
     Raises:
         sqlalchemy.exc.DBAPIError: a database failed; nothing of the window was changed.
     """
-    settings = ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *source.task_id_attributes))
     with engine.begin() as connection, store.open() as reader:
-        ingested = write_traces(connection, source.name, window, _canonical(reader.traces(window), settings))
+        ingested = write_traces(
+            connection, source.name, window, _canonical(reader.traces(window), source.read_settings)
+        )
         return ingested, window_fingerprint(connection, source.name, window)
 
 

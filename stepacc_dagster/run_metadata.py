@@ -59,6 +59,7 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
     return {
         **({} if tally.occurrences else {"note": "There is nothing to score in this window."}),
         **{name: value for name, value in numbers.items() if value is not None and math.isfinite(value)},
+        **({"hint": dg.MetadataValue.md(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
         "worst": dg.MetadataValue.md(_worst_table(tally)),
         **({"without_score": dg.MetadataValue.md(_unscored_table(unscored))} if unscored else {}),
         **counts,

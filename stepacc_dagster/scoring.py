@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from stepacc_core.metrics import evaluate
 from stepacc_core.model import CanonicalPartition, PartitionType
+from stepacc_core.policy import apply_policy
 from stepacc_dagster.errors import PartitionTimeoutError
 from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
@@ -83,7 +84,7 @@ def _rows(
     partitions: Iterator[CanonicalPartition], source: Source, evaluator: Evaluator, tally: WindowTally
 ) -> Iterator[ScoreRow]:
     for partition in partitions:
-        evaluation = evaluate(evaluator.metric, partition, evaluator.config)
+        evaluation = evaluate(evaluator.metric, apply_policy(partition, source.step_policy), evaluator.config)
         if evaluation.reference is None and source.partition_types[partition.partition_type] == "skip":
             tally.skip()
             continue

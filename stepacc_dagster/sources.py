@@ -8,9 +8,12 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
+from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.errors import ConfigError
 from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
 from stepacc_core.model import PartitionType
+from stepacc_core.policy import StepPolicy
+from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 
 Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
@@ -49,6 +52,8 @@ class Source:
             `skip` no row; both are counted in the coverage.
         metric: the metric the source is scored by.
         task_id_attributes: attributes that hold the task id, tried after the built-in ones.
+        mappings: conventions of the source's own, tried before the built-in ones.
+        step_policy: what of a trace is no step; part of the config hash, so another policy gives other scores.
         database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
             that it shows neither in YAML nor in the UI.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
@@ -64,6 +69,8 @@ class Source:
     partition_types: Mapping[PartitionType, Unannotated] = field(default_factory=lambda: {"trace": "fail"})
     metric: MetricChoice = field(default_factory=MetricChoice)
     task_id_attributes: tuple[str, ...] = ()
+    mappings: tuple[DeclaredMapping, ...] = ()
+    step_policy: StepPolicy = field(default_factory=StepPolicy)
     database_url_env: str = "STEPACC_DATABASE_URL"
     retry: RetrySettings = field(default_factory=RetrySettings)
     max_partitions_per_run: int = 10
@@ -103,6 +110,11 @@ class Source:
         """The start of the first partition."""
         return datetime.fromisoformat(self.start_date)
 
+    @property
+    def read_settings(self) -> ReadSettings:
+        """How the spans of the source are read."""
+        return ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *self.task_id_attributes), mappings=self.mappings)
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
@@ -134,7 +146,7 @@ def evaluator_of(source: Source) -> Evaluator:
             )
             raise ConfigError(msg)
     config = build_config(metric, source.metric.config)
-    return Evaluator(metric, config, config_hash(config))
+    return Evaluator(metric, config, config_hash(config, source.step_policy.settings()))
 
 
 def _is_date(text: str) -> bool:

@@ -13,6 +13,10 @@ _KEPT_SCORES = 10
 _KEPT_FAILURES = 20
 """Occurrences that a tally keeps to be named; all of them are in the score table."""
 
+_HINT_FROM = 3
+_HINT_SHARE = 0.3
+"""A stray agent is worth a word from this many alignments, and this share of them, on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -54,6 +58,8 @@ class WindowTally:
     failures: list[Unscored] = field(default_factory=list)
     inapplicable: list[Unscored] = field(default_factory=list)
     out_of_range: list[str] = field(default_factory=list)
+    stray_agents: Counter[str] = field(default_factory=Counter)
+    """Agents that are the first, unexpected step of an alignment."""
     digest: str = ""
     """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
 
@@ -77,6 +83,17 @@ class WindowTally:
         """Mean score; None where nothing was scored."""
         return self.score_sum / self.scored if self.scored else None
 
+    @property
+    def entry_agent_hint(self) -> str | None:
+        """What to set when one agent begins many alignments without being expected; None where that is not so."""
+        ((name, count),) = self.stray_agents.most_common(1) or [("", 0)]
+        if count < _HINT_FROM or count < _HINT_SHARE * self.scored:
+            return None
+        return (
+            f"Agent `{name}` is the first, unexpected step of {count} of {self.scored} alignments. If it is the agent "
+            "that takes the requests, set `step_policy: {entry_agent: root}` for this source."
+        )
+
     def skip(self) -> None:
         """Count an occurrence nobody annotated, which the source's setting leaves out."""
         self.skipped += 1
@@ -91,6 +108,8 @@ class WindowTally:
         )
         if result.score is not None:
             self._add_score(kind, ident, result.score, result.metadata)
+            if (name := _first_extra(result.metadata)) and name in _agents(partition):
+                self.stray_agents[name] += 1
         elif result.error:
             self.failed[result.error.code] += 1
             if len(self.failures) < _KEPT_FAILURES:
@@ -110,6 +129,18 @@ class WindowTally:
             self.out_of_range.append(ident)
         expected, actual = _listed(metadata, "expected_steps"), _listed(metadata, "actual_steps")
         self.worst = heapq.nsmallest(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
+
+
+def _first_extra(metadata: dict[str, Any]) -> str | None:
+    match metadata.get("steps"):
+        case [{"op": "insert", "actual": str(name)}, *_]:
+            return name
+        case _:
+            return None
+
+
+def _agents(partition: CanonicalPartition) -> set[str]:
+    return {span.agent_name or span.name for span in partition.spans if span.kind == "AGENT"}
 
 
 def _listed(metadata: dict[str, Any], name: str) -> tuple[Any, ...]:
