@@ -30,12 +30,13 @@ def commands() -> Iterator[tuple[str, ...]]:
 ALL = list(commands())
 
 
-def test_these_are_the_commands() -> None:
-    assert [" ".join(words) for words in ALL] == [
+def test_these_commands_are_there() -> None:
+    assert {" ".join(words) for words in ALL} >= {
         "annotations check",
         "annotations import",
         "annotations list",
         "annotations withdraw",
+        "collect",
         "db upgrade",
         "demo",
         "dev",
@@ -45,7 +46,7 @@ def test_these_are_the_commands() -> None:
         "materialize",
         "score",
         "steps",
-    ]
+    }
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)

@@ -20,6 +20,7 @@ from stepacc_core.errors import StepaccError
 
 _COMMANDS = {
     "annotations": ("annotations:annotations", "Import, check, list and withdraw expected steps."),
+    "collect": ("collect:collect", "Receive traces by OTLP over HTTP and land them in the database."),
     "db": ("db:db", "Create the tables, or bring them up to date."),
     "demo": ("demo:demo", "Score real traces on a local PostgreSQL, from nothing."),
     "dev": ("dev:dev", "Start the Dagster UI and daemon over the local database."),
@@ -32,7 +33,19 @@ _COMMANDS = {
 }
 """Command -> (module below `stepacc_dagster.cli` and attribute, help in one line)."""
 
-_OF_DAGSTER = {"alembic", "dagster", "dagster_postgres", "dagster_webserver", "psycopg", "psycopg2", "sqlalchemy"}
+_OF_DAGSTER = {
+    "alembic",
+    "dagster",
+    "dagster_postgres",
+    "dagster_webserver",
+    "google",
+    "opentelemetry",
+    "psycopg",
+    "psycopg2",
+    "sqlalchemy",
+    "starlette",
+    "uvicorn",
+}
 """Packages of the extra `dagster`."""
 
 

@@ -17,14 +17,16 @@ import click
 
 from stepacc_core.conventions.recognise import require_recognised
 from stepacc_core.errors import PartitionError, ReadError, UnknownConventionError
+from stepacc_core.exports.formats import read_trace_lines
 from stepacc_core.model import CanonicalPartition, CanonicalTrace, RawEvent, RawSpan
-from stepacc_core.otlp import SpanKey, join_logs, read_otlp_lines, read_otlp_log_lines
+from stepacc_core.otlp import SpanKey, join_logs, read_otlp_log_lines
 from stepacc_core.partition_json import load_partition
 from stepacc_core.reading import ReadSettings, read_traces, session_partition, trace_partition
 from stepacc_dagster.cli.output import note
+from stepacc_dagster.doors.framing import HEAD, looks_like_protobuf
 
 ItemT = TypeVar("ItemT")
-Kind = Literal["spans", "logs", "partitions", "binary"]
+Kind = Literal["spans", "logs", "partitions", "protobuf", "binary"]
 
 STDIN = Path("-")
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -35,9 +37,10 @@ _SHOWN_PROBLEMS = 50
 # As keys, with their colon: an attribute may well be called partition_type.
 _MARK = re.compile(rb'"(?:(resource_?[sS]pans)|(resource_?[lL]ogs)|(partition_type|partition_id))"\s*:')
 _NO_TEXT = (
-    "This is no text in UTF-8. Export traces as OTLP/JSON, one object a line (a collector's file exporter does so with "
-    "`format: json`); gzip is unpacked, other forms are not."
+    "This is neither text in UTF-8 nor OTLP in protobuf. Export traces as OTLP/JSON, one object a line (a collector's "
+    "file exporter does so with `format: json`); gzip is unpacked, other forms are not."
 )
+_NO_PROTOBUF = "This is OTLP in protobuf, and the packages to read it are missing; run: pip install 'stepacc[dagster]'."
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -83,7 +86,7 @@ class TraceFiles:
 
 
 def read_trace_files(paths: Iterable[Path]) -> TraceFiles:
-    """Read files of OTLP JSON lines, OTLP log records and canonical partitions, in any mixture of files.
+    """Read files of traces, of OTLP log records and of canonical partitions, in any mixture of files.
 
     A line that cannot be read is kept as a problem, with file and line; the good ones are read.
     """
@@ -154,12 +157,23 @@ def read_log_events(path: Path, problems: list[str]) -> list[tuple[SpanKey, RawE
 
 
 def read_spans(lines: Iterator[bytes]) -> Iterator[RawSpan | ReadError]:
-    """Yield the spans of OTLP/JSON lines, and an error in the place of what cannot be read; one for a binary file."""
+    """Yield the spans of a file of any form, and an error in the place of what cannot be read."""
     kind, every = _beginning(lines)
     if kind == "binary":
         yield ReadError(_NO_TEXT)
+    elif kind == "protobuf":
+        yield from _read_protobuf(every)
     else:
-        yield from read_otlp_lines(every)
+        yield from read_trace_lines(every)
+
+
+def _read_protobuf(chunks: Iterator[bytes]) -> Iterator[RawSpan | ReadError]:
+    try:
+        from stepacc_dagster.doors.otlp_protobuf import read_protobuf  # noqa: PLC0415 (the base needs no protobuf)
+    except ModuleNotFoundError:
+        yield ReadError(_NO_PROTOBUF)
+    else:
+        yield from read_protobuf(chunks)
 
 
 def _beginning(lines: Iterator[bytes]) -> tuple[Kind, Iterator[bytes]]:
@@ -167,6 +181,9 @@ def _beginning(lines: Iterator[bytes]) -> tuple[Kind, Iterator[bytes]]:
     seen: list[bytes] = []
     size = 0
     kind: Kind = "spans"
+    head, lines = _head(lines)
+    if looks_like_protobuf(head):
+        return "protobuf", lines
     for line in lines:
         seen.append(line)
         size += len(line)
@@ -179,6 +196,14 @@ def _beginning(lines: Iterator[bytes]) -> tuple[Kind, Iterator[bytes]]:
     else:
         kind = _unmarked(seen)
     return kind, chain(seen, lines)
+
+
+def _head(lines: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first bytes, and all lines again."""
+    taken: list[bytes] = []
+    while sum(map(len, taken)) < HEAD and (line := next(lines, None)) is not None:
+        taken.append(line)
+    return b"".join(taken)[:HEAD], chain(taken, lines)
 
 
 def _unmarked(seen: list[bytes]) -> Kind:

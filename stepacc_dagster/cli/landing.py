@@ -40,8 +40,9 @@ def import_() -> None:
 def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> None:
     """Land the spans of FILES in the table `otel_spans`.
 
-    FILES hold OTLP JSON lines, also gzipped; - stands for standard input. Files of OTLP log records are joined to the
-    spans of the other files. Each file is one transaction. What cannot be read is named, the rest is landed, and the
+    FILES hold OTLP as JSON lines or protobuf, or JSON exports of LangSmith, Langfuse or ATIF, told by their content and
+    also gzipped; - stands for standard input. Files of OTLP log records are joined to the spans of the other files.
+    Each file is one transaction. What cannot be read is named, the rest is landed, and the
     exit code is 1. Landing a span again changes nothing.
     """
     note("Contents of spans (arguments, outputs, prompts) are stored as they are; nothing is redacted.")
@@ -73,7 +74,7 @@ def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> Non
 def _land(engine: sa.Engine, source: str, path: Path, events: "_Events", problems: list[str]) -> Landed:
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed} spans", markup=False))
     with progress_bar(*columns, TimeElapsedColumn()) as progress, open_lines(path, problems) as lines:
-        task = progress.add_task(printable(str(path)), total=None)
+        task = progress.add_task(printable(path.name), total=None)
 
         def spans() -> Iterator[RawSpan]:
             for span in read_spans(lines):

@@ -58,8 +58,9 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
 ) -> None:
     """Score FILES and print one JSON object a line.
 
-    FILES hold OTLP JSON lines (also gzipped; log records beside their spans) or canonical partitions; - stands for
-    standard input. Exit code 1: something could not be read, or an occurrence failed.
+    FILES hold OTLP as JSON lines or protobuf (log records beside their spans), JSON exports of LangSmith, Langfuse or
+    ATIF, or canonical partitions, also gzipped; - stands for standard input. Exit code 1: something could not be read,
+    or an occurrence failed.
     """
     with refused_as_usage():
         scorer = get_metric(metric, metric_version)

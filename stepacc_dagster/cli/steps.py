@@ -21,8 +21,8 @@ from stepacc_dagster.cli.output import emit_json, json_option, note, printable
 def steps(files: tuple[Path, ...], task_id_attribute: tuple[str, ...], *, as_json: bool) -> None:
     """Show which steps the reader finds in FILES, per trace and per session.
 
-    FILES hold OTLP JSON lines (also gzipped; log records beside their spans) or canonical partitions; - stands for
-    standard input. Exit code 1: something could not be read.
+    FILES hold OTLP as JSON lines or protobuf (log records beside their spans), JSON exports of LangSmith, Langfuse or
+    ATIF, or canonical partitions, also gzipped; - stands for standard input. Exit code 1: something could not be read.
     """
     found = read_trace_files(files)
     traces = found.traces(ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute)))

@@ -1,0 +1,127 @@
+"""OTLP as protobuf: messages to raw spans.
+
+The messages are those of `opentelemetry-proto`. `ExportTraceServiceRequest` and `TracesData` have the same form, so one
+stands for both. Spans come out equal to those that `stepacc_core.otlp` reads from the same request as JSON.
+"""
+
+import base64
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from stepacc_core.errors import ReadError
+from stepacc_core.model import RawEvent, RawSpan, SpanStatus
+from stepacc_core.otlp_fields import read_time
+from stepacc_dagster.doors.framing import split
+
+if TYPE_CHECKING:
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+_STATUSES: dict[int, SpanStatus] = {1: "OK", 2: "ERROR"}
+
+
+def read_protobuf(chunks: Iterable[bytes]) -> Iterator[RawSpan | ReadError]:
+    """Yield the spans of a file of messages in their order, and an error in the place of what cannot be read.
+
+    Args:
+        chunks: the bytes of the file, in pieces of any size. Of a file with lengths one message at a time is held.
+    """
+    for number, message in enumerate(split(chunks), start=1):
+        if isinstance(message, ReadError):
+            yield message
+        else:
+            yield from spans_of(message, f"Message {number}")
+
+
+def spans_of(message: bytes, where: str) -> Iterator[RawSpan | ReadError]:
+    """Yield the spans of one message, and an error in the place of a span, or of all, that cannot be read.
+
+    Args:
+        message: a serialized `ExportTraceServiceRequest` or `TracesData`.
+        where: what it is in messages, as `Message 3`.
+    """
+    request = ExportTraceServiceRequest()
+    try:
+        request.ParseFromString(message)
+    except DecodeError as error:
+        yield ReadError(f"{where} is no ExportTraceServiceRequest in protobuf ({error}); it was not read.")
+        return
+    for resource_spans in request.resource_spans:
+        resource = _attributes(resource_spans.resource.attributes)
+        for scope_spans in resource_spans.scope_spans:
+            scope = scope_spans.scope
+            name, version = _text(scope.name), _text(scope.version)
+            for span in scope_spans.spans:
+                try:
+                    yield _span(span, resource, name, version)
+                except ValueError as error:
+                    shown = repr(span.name[:80])
+                    yield ReadError(f"{where}: the span {shown} cannot be read: {error}. The others were read.")
+
+
+def _span(span: "Span", resource: Mapping[str, Any], scope_name: str, scope_version: str) -> RawSpan:
+    trace_id, span_id = _id(span.trace_id), _id(span.span_id)
+    if trace_id is None or span_id is None:
+        msg = f"it has no {'trace' if trace_id is None else 'span'} id"
+        raise ValueError(msg)
+    return RawSpan(
+        trace_id=trace_id,
+        span_id=span_id,
+        name=_text(span.name),
+        parent_span_id=_id(span.parent_span_id),
+        start_time_unix_nano=read_time(span.start_time_unix_nano, "start time"),
+        end_time_unix_nano=read_time(span.end_time_unix_nano, "end time"),
+        status=_STATUSES.get(span.status.code, "UNSET"),
+        status_message=_text(span.status.message),
+        attributes=_attributes(span.attributes),
+        events=tuple(
+            RawEvent(_text(e.name), read_time(e.time_unix_nano, "time of an event"), _attributes(e.attributes))
+            for e in span.events
+        ),
+        resource=resource,
+        scope_name=scope_name,
+        scope_version=scope_version,
+    )
+
+
+def _id(value: bytes) -> str | None:
+    return value.hex() if any(value) else None
+
+
+def _text(value: str) -> str:
+    return value.replace("\x00", "\ufffd") if "\x00" in value else value
+
+
+def _attributes(pairs: "Iterable[KeyValue]") -> dict[str, Any]:
+    return {_text(pair.key): _value(pair.value) for pair in pairs}
+
+
+def _value(value: "AnyValue") -> Any:
+    kind = value.WhichOneof("value")
+    return None if kind is None else _READERS[kind](getattr(value, kind))
+
+
+def _double(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "string_value": _text,
+    "bool_value": _same,
+    "int_value": _same,
+    "double_value": _double,
+    "array_value": lambda held: [_value(item) for item in held.values],
+    "kvlist_value": lambda held: _attributes(held.values),
+    "bytes_value": lambda held: base64.b64encode(held).decode("ascii"),
+    "string_value_strindex": lambda _: None,  # an index into a table that only profiles have
+}
