@@ -205,9 +205,29 @@ def front_alike(rng: random.Random) -> tuple[Trajectory, list[Step]]:
     return parse_trajectory([*front, group, *rest]), [Step(name) for name in observed]
 
 
+def shifted(rng: random.Random) -> tuple[Trajectory, list[Step]]:
+    """A stretch lost at one end and as much added at the other: the best alignment leaves every narrow band."""
+    trajectory = random_trajectory(rng, NAMES[3:] + list("cdefgh"), elements=rng.randint(16, 24), members=3, groups=0.3)
+    done = edited(rng, trajectory, ["x"], 0)
+    lost, end = rng.randint(5, 10), len(done) - rng.randint(0, 4)
+    added = random_steps(rng, ["x", "y"], lost)
+    if rng.random() < 0.5:
+        return trajectory, [*done[lost:end], *added, *done[end:]]
+    start = len(done) - end
+    return trajectory, [*done[:start], *added, *done[start:-lost]]
+
+
 @pytest.mark.parametrize(
     ("kind", "times"),
-    [(plain, 100), (few_groups, 60), (only_groups, 100), (long_windows, 60), (mixed_kinds, 150), (front_alike, 2_000)],
+    [
+        (plain, 100),
+        (few_groups, 60),
+        (only_groups, 100),
+        (long_windows, 60),
+        (mixed_kinds, 150),
+        (front_alike, 1_000),
+        (shifted, 120),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_fast_path_at_medium_size(
