@@ -24,6 +24,7 @@ from stepacc_dagster.storage.schema import upgrade
 
 _HOST = "127.0.0.1"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STANDARD_ERROR = 2
 _STARTS_WITHIN = 120
 """Seconds after which a webserver that does not answer is given up."""
 _STOPS_WITHIN = 20
@@ -47,19 +48,27 @@ def dev(port: int, *, as_json: bool) -> None:
     """Start the Dagster UI and daemon over the local database; one Ctrl-C ends everything."""
     _refuse_busy(port)
     home = local_home()
-    for number in _SIGNALS:
-        signal.signal(number, _stop)
+    with _until_stopped(), open_database() as url:
+        _prepare(home, url)
+        with _children(home, url, port) as children:
+            _wait_until_up(port, children)
+            if as_json:
+                emit_json({"url": f"http://{_HOST}:{port}", "home": str(home)})
+            note(f"The Dagster UI is at http://{_HOST}:{port} (Ctrl-C ends it). Sources and logs lie in {home}")
+            _watch(children)
+
+
+@contextmanager
+def _until_stopped() -> Iterator[None]:
+    """Take Ctrl-C, SIGTERM and a closed terminal for the end of the work, which is no failure."""
+    before = {number: signal.signal(number, _stop) for number in _SIGNALS}
     try:
-        with open_database() as url:
-            _prepare(home, url)
-            with _children(home, url, port) as children:
-                _wait_until_up(port, children)
-                if as_json:
-                    emit_json({"url": f"http://{_HOST}:{port}", "home": str(home)})
-                note(f"The Dagster UI is at http://{_HOST}:{port} (Ctrl-C ends it). Sources and logs lie in {home}")
-                _watch(children)
+        yield
     except _Stop:
         note("Stopped.")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -109,6 +118,7 @@ def _children(home: Path, url: str, port: int) -> Iterator[list[subprocess.Popen
                     env=environment,
                     cwd=home,
                     stdin=subprocess.DEVNULL,
+                    stdout=_STANDARD_ERROR,  # they log there
                     start_new_session=True,
                     preexec_fn=_default_signals,  # noqa: PLW1509 (no threads here yet)
                 )
