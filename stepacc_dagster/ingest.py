@@ -8,6 +8,7 @@ from stepacc_core.model import CanonicalTrace, RawSpan
 from stepacc_core.reading import ReadSettings, canonicalise
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
+from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.windows import Window
 
@@ -24,10 +25,8 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
     Raises:
         sqlalchemy.exc.DBAPIError: a database failed; nothing of the window was changed.
     """
-    with engine.begin() as connection, store.open() as reader:
-        ingested = write_traces(
-            connection, source.name, window, _canonical(reader.traces(window), source.read_settings)
-        )
+    with engine.begin() as connection, store.open() as reader, closed(reader.traces(window)) as traces:
+        ingested = write_traces(connection, source.name, window, _canonical(traces, source.read_settings))
         return ingested, window_fingerprint(connection, source.name, window)
 
 

@@ -11,6 +11,7 @@ from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.errors import PartitionTimeoutError
 from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
 from stepacc_dagster.storage.scores import ScoreRow, Written, write_scores
 from stepacc_dagster.tally import WindowTally
@@ -42,8 +43,12 @@ def score_window(engine: sa.Engine, source: Source, evaluator: Evaluator, window
     """
     tally = WindowTally()
     manifest = evaluator.metric.manifest
-    with engine.begin() as writer, engine.connect() as reader:
-        rows = _rows(_in_time(_partitions(reader, source, window), evaluator, window), source, evaluator, tally)
+    with (
+        engine.begin() as writer,
+        engine.connect() as reader,
+        closed(_partitions(reader, source, window)) as partitions,
+    ):
+        rows = _rows(_in_time(partitions, evaluator, window), source, evaluator, tally)
         written = write_scores(
             writer,
             source.name,

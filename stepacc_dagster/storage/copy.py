@@ -4,12 +4,15 @@ Rows stream: neither side holds more than a network buffer of them, however many
 connection can do nothing else.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar, cast
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
+
+T = TypeVar("T")
 
 ColumnType = Literal["text", "int8", "int4", "float8", "bool", "jsonb", "bytea"]
 """Types of columns here. A jsonb value is bytes on both ways, as `encode.jsonb` makes them."""
@@ -60,6 +63,7 @@ def copy_out(
     """COPY the rows of a query out.
 
     Closing the iterator before its end cancels the query, and with it the transaction, which has to be rolled back.
+    Whoever may not come to the end closes it (`closed`) before the connection is used or given back.
 
     Args:
         conn: where from.
@@ -73,6 +77,20 @@ def copy_out(
     with driver_connection(conn).cursor() as cursor, cursor.copy(statement) as copy:
         copy.set_types([_wire_type(kind) for kind in types])
         yield from copy.rows()
+
+
+@contextmanager
+def closed(iterator: Iterator[T]) -> Iterator[Iterator[T]]:
+    """Use an iterator that may read a COPY, and close it at the end of the block, however that comes.
+
+    A COPY that is left open holds its connection's lock, on which a rollback in the same thread would wait for ever.
+    The garbage collector is no help: the traceback of an error keeps the iterator alive.
+    """
+    try:
+        yield iterator
+    finally:
+        if isinstance(iterator, Generator):
+            iterator.close()
 
 
 def _wire_type(kind: ColumnType) -> str:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Gap, PartitionType
 from stepacc_dagster.storage import encode
-from stepacc_dagster.storage.copy import ColumnType, copy_out
+from stepacc_dagster.storage.copy import ColumnType, closed, copy_out
 from stepacc_dagster.storage.span_rows import SPAN_COLUMNS, gaps_of, span_of
 from stepacc_dagster.windows import Window
 
@@ -98,8 +98,9 @@ def _load(
     conn: sa.Connection, query: str, kind: PartitionType, source: str, window: Window
 ) -> Iterator[CanonicalPartition]:
     rows = copy_out(conn, query, _TYPES, {"source": encode.text(source), "window": window.key})
-    for partition_id, group in groupby(rows, key=itemgetter(0)):
-        yield _partition(kind, partition_id, group)
+    with closed(rows):
+        for partition_id, group in groupby(rows, key=itemgetter(0)):
+            yield _partition(kind, partition_id, group)
 
 
 def _partition(kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any, ...]]) -> CanonicalPartition:

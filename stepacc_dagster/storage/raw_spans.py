@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from stepacc_core.model import RawEvent, RawSpan
 from stepacc_dagster.storage import encode
-from stepacc_dagster.storage.copy import ColumnType, copy_in, copy_out, create_staging
+from stepacc_dagster.storage.copy import ColumnType, closed, copy_in, copy_out, create_staging
 from stepacc_dagster.storage.encode import decode
 from stepacc_dagster.storage.locks import lock
 from stepacc_dagster.windows import Window, WindowKind, moment, window_containing, window_length_ns
@@ -184,10 +184,11 @@ def read_window_spans(conn: sa.Connection, source: str, window: Window) -> Itera
     """
     rows = copy_out(conn, _READ_WINDOW, [kind for _, kind in _READ], _bounds(source, window))
     resources: dict[bytes, Any] = {}
-    for trace_id, group in groupby(rows, key=itemgetter(0)):
-        if len(resources) > _SHARED:
-            resources.clear()
-        yield trace_id, [_span(row, resources) for row in group]
+    with closed(rows):
+        for trace_id, group in groupby(rows, key=itemgetter(0)):
+            if len(resources) > _SHARED:
+                resources.clear()
+            yield trace_id, [_span(row, resources) for row in group]
 
 
 def landed_windows(conn: sa.Connection, source: str, kind: WindowKind) -> list[str]:
