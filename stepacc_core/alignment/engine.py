@@ -9,6 +9,9 @@ from stepacc_core.alignment.relation import Pattern
 _WORTH_TRIMMING = 8
 """Matching elements at the front from which leaving them out saves more than shifting the other masks costs."""
 
+_LARGE = 1_000
+"""Members up to which a group is tried in place; the searches for more are left to the rows, which are charged."""
+
 
 def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
     """Align elements, none of them an empty group, with `size` observed steps.
@@ -52,7 +55,7 @@ def _in_place(elements: list[Pattern], size: int) -> list[Span]:
                 break
         else:
             end = start + len(element)
-            if end > size or NOTHING in claims(element, start, end):
+            if end > size or len(element) > _LARGE or NOTHING in claims(element, start, end):
                 break
         spans.append((start, end))
         start = end
