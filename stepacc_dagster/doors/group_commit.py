@@ -24,6 +24,10 @@ _REST = 1.0
 """Seconds without a try after the database failed."""
 _ENDS_WITHIN = 30.0
 """Seconds that the threads get to land what is queued at the end."""
+_DURABLY = sa.text(
+    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+)
+"""For the transaction: an acknowledged span survives a crash of the server, however that is set."""
 _AT_FAULT = (psycopg.errors.DataError, psycopg.errors.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 """Errors of the database that are about the spans; all others are about the database."""
 
@@ -157,6 +161,7 @@ class GroupCommit:
         """Land requests in one transaction; where one of several is at fault, each alone."""
         try:
             with self._engine.begin() as connection:
+                connection.execute(_DURABLY)
                 spans = (span for _, read in batch for span in read.spans)
                 landed = land_spans(connection, self._source, spans)
         except (SQLAlchemyError, psycopg.Error, StepaccError) as error:

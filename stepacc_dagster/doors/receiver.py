@@ -28,6 +28,7 @@ _FULL_RETRY = 1
 """Seconds of `Retry-After`; exporters give up when they exceed what is left of their own timeout of some seconds."""
 _ARRIVES_WITHIN = 30.0
 """Seconds in which a client has to have sent its request."""
+_DISCARDED_WITHIN = 5.0
 _CHECKED_WITHIN = 5.0
 _NO_LOGS = (
     "stepacc collect takes traces and no {signal}: switch that exporter off, as with OTEL_{variable}_EXPORTER=none. "
@@ -153,6 +154,7 @@ def receiver(commits: GroupCommit, *, token: str | None = None, limits: Limits |
             with room.enter() as place:
                 return await _land(request, encoding, commits, place, room.limits)
         except _RefusedError as error:
+            await _discard(request, room.limits)
             response = refused(error.status, error.message, encoding, error.retry_after)
             if error.status == 401:  # noqa: PLR2004 - RFC 9110 demands the header
                 response.headers["WWW-Authenticate"] = "Bearer"
@@ -186,6 +188,21 @@ async def _other_signal(request: Request) -> Response:
     signal = request.url.path.rpartition("/")[2]
     message = _NO_LOGS.format(signal=signal, variable=signal.upper())
     return refused(404, message, CONTENT_TYPES.get(_media_type(request), "json"))
+
+
+async def _discard(request: Request, limits: Limits) -> None:
+    """Take what a refused client still sends, in bounds: it reads no answer before it has sent all."""
+    size = 0
+    try:
+        async with asyncio.timeout(_DISCARDED_WITHIN):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > limits.request_bytes:
+                    return
+    except (TimeoutError, ClientDisconnect):
+        return
+    except RuntimeError:  # all of it was taken before
+        return
 
 
 def _authorize(request: Request, token: str | None) -> None:
