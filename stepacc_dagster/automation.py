@@ -52,11 +52,11 @@ def build_automation(source: Source, evaluator: Evaluator) -> dg.Definitions:
         description="Evaluates the window that closed last.",
     )
     def evaluate_closed_window(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        ensure_pool_limit(context.instance, evaluator.metric.manifest)
         closed = context.scheduled_execution_time - length
         window = window_containing(int(closed.timestamp()) * _NANOSECONDS, source.partitions)
         if closed.replace(tzinfo=None) < source.start:
             return dg.SkipReason(f"Window {window.key} lies before the source's start_date {source.start_date}.")
+        ensure_pool_limit(context.instance, evaluator.metric.manifest)
         tags = run_tags(source, evaluator, trigger="schedule", partitions=1)
         return dg.RunRequest(run_key=window.key, partition_key=window.key, tags=tags)
 

@@ -19,7 +19,7 @@ from stepacc_dagster.database import DAGSTER_URL_VARIABLE
 from stepacc_dagster.local.postgres import throwaway_postgres
 from stepacc_dagster.local.server import LocalPostgres
 from stepacc_dagster.sources import RetrySettings
-from stepacc_dagster.storage.schema import upgrade
+from stepacc_dagster.storage import schema
 from tests.integration.conftest import opened
 from tests.integration.evaluation_access import Workshop
 from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, WEDNESDAY, ToyMetric, agent_trace
@@ -40,7 +40,7 @@ def frail() -> Iterator[LocalPostgres]:
     """A server of this module's own, to be stopped and started."""
     with throwaway_postgres() as server:
         with opened(server.url("postgres")) as engine:
-            upgrade(engine)
+            schema.upgrade(engine)
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.execute(
                     sa.text("ALTER SYSTEM SET synchronous_commit = on")
@@ -223,6 +223,13 @@ def test_what_another_try_cannot_mend_is_one_sentence_and_is_not_retried(
 def test_a_schema_of_an_unknown_revision_is_one_sentence_and_is_not_retried(workshop: Workshop) -> None:
     workshop.execute("UPDATE stepacc.alembic_version SET version_num = '9999'")
     _fails_with(workshop, "are of revision 9999, which this version does not know")
+
+
+def test_an_older_schema_is_one_sentence_and_is_not_retried(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "_revisions", lambda: ("next", "0001"))
+    _fails_with(workshop, "and this version works with next; run `stepacc db upgrade`")
 
 
 def test_a_schema_nobody_may_read_is_one_sentence_and_is_not_retried(

@@ -1,0 +1,289 @@
+"""The component and the local code location: what YAML gives, and what a bad file is told."""
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster.components.testing import create_defs_folder_sandbox
+
+from stepacc_core.errors import ConfigError
+from stepacc_dagster import StepAccuracyComponent
+from stepacc_dagster.component import MappingModel, RetryModel, StepPolicyModel
+from stepacc_dagster.definitions import defs, defs_folder, load_sources
+from stepacc_dagster.local.evaluation import local_source
+from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
+
+TYPE = "stepacc_dagster.StepAccuracyComponent"
+LEAST = {"source": "support", "start_date": "2025-11-01"}
+FULL: dict[str, Any] = {
+    **LEAST,
+    "partitions": "hourly",
+    "end_offset": 0,
+    "partition_types": ["trace", "session"],
+    "unannotated": {"session": "skip"},
+    "metric": "agent.step_accuracy",
+    "metric_version": "2.0.0",
+    "config": {"scoring_method": "strict_position"},
+    "task_id_attributes": ["our.task"],
+    "database_url_env": "OUR_URL",
+    "retry": {"max_retries": 1, "delay_seconds": 0.5},
+    "max_partitions_per_run": 3,
+}
+
+
+def dagsters_own_warnings(test: Callable[[], None]) -> Callable[[], None]:
+    """Let pass what Dagster's own loading of components warns of."""
+    for message in (".parse_obj_as. is deprecated", "Class `(LocalFileCodeReference|CodeReferencesMetadataValue)` is"):
+        test = pytest.mark.filterwarnings(f"ignore:{message}")(test)
+    return test
+
+
+def source_of(attributes: dict[str, Any]) -> Source:
+    component = StepAccuracyComponent.from_attributes_dict(attributes=attributes)
+    assert isinstance(component, StepAccuracyComponent)
+    source: Source = component.to_source()
+    return source
+
+
+def test_two_settings_are_enough_and_the_rest_is_as_documented() -> None:
+    assert source_of(LEAST) == Source("support", "2025-11-01")
+
+
+def test_every_setting_reaches_the_source() -> None:
+    assert source_of(FULL) == Source(
+        name="support",
+        start_date="2025-11-01",
+        partitions="hourly",
+        end_offset=0,
+        partition_types={"trace": "fail", "session": "skip"},
+        metric=MetricChoice("agent.step_accuracy", "2.0.0", {"scoring_method": "strict_position"}),
+        task_id_attributes=("our.task",),
+        database_url_env="OUR_URL",
+        retry=RetrySettings(1, 0.5),
+        max_partitions_per_run=3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("skip", {"trace": "skip", "session": "skip"}), ({}, {"trace": "fail", "session": "fail"})],
+)
+def test_unannotated_is_one_value_for_all_types_or_one_for_each(setting: Any, expected: dict[str, str]) -> None:
+    both = {**LEAST, "partition_types": ["trace", "session"], "unannotated": setting}
+    assert source_of(both).partition_types == expected
+
+
+def test_numbers_and_names_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRST_DAY", "2025-12-24")
+    monkeypatch.setenv("RETRIES", "7")
+    source = source_of(
+        {
+            "source": "support",
+            "start_date": "{{ env.FIRST_DAY }}",
+            "retry": {"max_retries": "{{ env.RETRIES }}"},
+            "max_partitions_per_run": "{{ env.RETRIES }}",
+        }
+    )
+    assert (source.start_date, source.retry.max_retries, source.max_partitions_per_run) == ("2025-12-24", 7, 7)
+
+
+@pytest.mark.parametrize("model", [StepAccuracyComponent, RetryModel, StepPolicyModel, MappingModel])
+def test_every_field_is_described(model: Any) -> None:
+    assert {name for name, field in model.model_fields.items() if not field.description} == set()
+    assert model.__doc__
+
+
+@dagsters_own_warnings
+def test_the_component_in_a_project_builds_the_sources_definitions() -> None:
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(
+            component_cls=StepAccuracyComponent, defs_yaml_contents={"type": TYPE, "attributes": FULL}
+        )
+        with sandbox.load_component_and_build_defs(defs_path=path) as (component, definitions):
+            assert isinstance(component, StepAccuracyComponent)
+            keys = {spec.key.to_user_string() for spec in definitions.resolve_all_asset_specs()}
+            assert keys == {
+                f"support/{name}"
+                for name in (
+                    "agent_traces",
+                    "annotations",
+                    "canonical_traces",
+                    "step_accuracy_scores",
+                    "step_accuracy_metadata",
+                )
+            }
+            dg.Definitions.validate_loadable(definitions)
+
+
+@dagsters_own_warnings
+def test_post_processing_in_yaml_reaches_the_assets() -> None:
+    document = {
+        "type": TYPE,
+        "attributes": LEAST,
+        "post_processing": {
+            "assets": [{"target": "key:support/step_accuracy_scores", "attributes": {"owners": ["team:evals"]}}]
+        },
+    }
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(component_cls=StepAccuracyComponent, defs_yaml_contents=document)
+        with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
+            owners = {spec.key.path[-1]: list(spec.owners) for spec in definitions.resolve_all_asset_specs()}
+    assert owners["step_accuracy_scores"] == ["team:evals"]
+    assert owners["annotations"] == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the local code location."""
+    monkeypatch.setenv("STEPACC_DEFS", str(tmp_path / "defs"))
+    return tmp_path / "defs"
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name / "defs.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    return path
+
+
+def source_yaml(name: str = "support", extra: str = "") -> str:
+    return f"type: {TYPE}\nattributes:\n  source: {name}\n  start_date: '2025-11-01'\n{extra}"
+
+
+def test_the_local_code_location_has_every_source_of_its_folder(folder: Path) -> None:
+    write(folder, "one", source_yaml("one"))
+    write(folder, "deep/two", source_yaml("two", "  partitions: hourly\n"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        definitions = defs()
+    assert isinstance(definitions, dg.Definitions)
+    dg.Definitions.validate_loadable(definitions)
+    assert {key.path[0] for key in definitions.resolve_asset_graph().get_all_asset_keys()} == {"one", "two"}
+    job = definitions.resolve_job_def("one_evaluation")
+    assert job.executor_def is dg.in_process_executor
+    assert local_source("two").partitions == "hourly"
+
+
+def test_an_empty_or_missing_folder_is_a_code_location_without_assets(folder: Path) -> None:
+    assert defs_folder() == folder
+    definitions = defs()
+    assert isinstance(definitions, dg.Definitions)
+    assert not list(definitions.resolve_all_asset_specs())
+
+
+def test_without_a_setting_the_folder_lies_in_the_local_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path))
+    assert defs_folder() == tmp_path / "defs"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", f"is no source: write `type: {TYPE}` and its `attributes`."),
+        ("type: other.Thing\n", "is no source"),
+        ("- a\n", "is no source"),
+        ("a: [\n", "cannot be read as YAML: while parsing a flow node"),
+        (source_yaml() + "---\na: 1\n", "cannot be read as YAML: expected a single document"),
+        (f"type: {TYPE}\n", ", attribute `source`: Field required"),
+        (f"type: {TYPE}\nattributes: [a]\n", ", attribute `attributes`: Input should be a valid dictionary"),
+        (source_yaml(extra="  nope: 1\n"), ", attribute `nope`: Extra inputs are not permitted; given 1."),
+        (source_yaml(extra="  partitions: weekly\n"), "`partitions`: Input should be 'daily' or 'hourly'"),
+        (source_yaml(extra="  unannotated: maybe\n"), "`unannotated`: Input should be 'fail' or 'skip'"),
+        (source_yaml(extra="  unannotated: {traces: skip}\n"), "`unannotated.traces`: Input should be 'trace' or"),
+        (source_yaml(extra="  partition_types: [task]\n"), "`partition_types.0`: Input should be 'trace' or"),
+        (source_yaml(extra="  retry: {max_retries: many}\n"), "`max_retries`: Input should be a valid integer"),
+        (source_yaml(extra="  retry: {nope: 1}\n"), "`retry.nope`: Extra inputs are not permitted"),
+        (source_yaml(extra="  task_id_attributes: a\n"), "`task_id_attributes`: Input should be a valid list"),
+        (source_yaml(extra="  database_url_env: '{{ env.NOT_THERE }}'\n"), "`database_url_env`: Input should be a"),
+        (source_yaml(extra="  database_url_env: '{{ nope }}'\n"), "UndefinedError: 'nope' not found in scope"),
+        (source_yaml().replace("'", ""), "`start_date`: Input should be a valid string"),
+        (source_yaml("two words"), ": Source name 'two words' is not allowed"),
+        (source_yaml(extra="  end_offset: 3\n"), ": end_offset of source `support` is 3; use 0 or 1."),
+        (source_yaml(extra="  partition_types: []\n"), ": Source `support` scores nothing; list `trace`"),
+        (source_yaml(extra="  metric: acme.none\n"), ": There is no metric `acme.none`; registered are"),
+        (source_yaml(extra="  metric_version: 9.9.9\n"), "has no version `9.9.9`"),
+        (source_yaml(extra="  config: {scoring_method: x}\n"), "field `scoring_method`: Input should be"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_field_in_one_line(folder: Path, text: str, sentence: str) -> None:
+    write(folder, "good", source_yaml("good"))
+    path = write(folder, "bad", text)
+    with pytest.raises(ConfigError) as error:
+        load_sources(folder)
+    said = str(error.value)
+    assert said.startswith(str(path))
+    assert sentence in said
+    assert "\n" not in said
+    with pytest.raises(ConfigError, match=r"bad/defs\.yaml"):
+        defs()
+
+
+def test_bytes_that_are_no_text_are_named_too(folder: Path) -> None:
+    path = write(folder, "bad", "")
+    path.write_bytes(b"type: \xff\xfe")
+    with pytest.raises(ConfigError, match=r"bad/defs\.yaml cannot be read as YAML"):
+        load_sources(folder)
+
+
+def test_two_files_cannot_have_one_source(folder: Path) -> None:
+    write(folder, "one", source_yaml())
+    second = write(folder, "two", source_yaml())
+    with pytest.raises(ConfigError) as error:
+        load_sources(folder)
+    assert str(error.value).startswith(f"{second}: source `support` has a defs.yaml already")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A Dagster project with one source, as a user of `dg` has it."""
+    package = tmp_path / "src" / "ours"
+    (package / "defs" / "support").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "defs" / "__init__.py").touch()
+    (package / "defs" / "support" / "defs.yaml").write_text(source_yaml())
+    (package / "definitions.py").write_text(
+        "from pathlib import Path\nimport dagster as dg\n@dg.definitions\ndef defs():\n"
+        "    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)\n"
+    )
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "ours"\nversion = "0"\n[tool.dg]\ndirectory_type = "project"\n'
+        '[tool.dg.project]\nroot_module = "ours"\n'
+    )
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_dg_finds_and_checks_the_component_in_a_project(project: Path) -> None:
+    listed = _dg(project, "list", "components")
+    assert TYPE in listed.stdout
+    checked = _dg(project, "check", "defs")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "Warning" not in checked.stdout + checked.stderr
+    path = project / "src/ours/defs/support/defs.yaml"
+    path.write_text(source_yaml(extra="  nope: 1\n"))
+    refused = _dg(project, "check", "yaml")
+    assert refused.returncode != 0
+    assert "nope" in refused.stdout + refused.stderr
+
+
+def _dg(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("dg")), *arguments]
+    return subprocess.run(
+        command,
+        cwd=project,
+        env={
+            "PATH": str(Path(sys.executable).parent),
+            "PYTHONPATH": str(project / "src"),
+            "HOME": str(project),
+            "DAGSTER_DISABLE_TELEMETRY": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )

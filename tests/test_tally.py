@@ -1,0 +1,98 @@
+"""What a window amounts to, while its occurrences pass by once."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepacc_core.errors import FailureCode
+from stepacc_core.metrics import Evaluation
+from stepacc_core.model import CanonicalPartition, Failure, Result
+from stepacc_dagster.tally import WindowTally
+
+
+def partition(ident: str) -> CanonicalPartition:
+    return CanonicalPartition("trace", ident)
+
+
+def scored(score: float, **metadata: object) -> Evaluation:
+    return Evaluation(Result("scored", score, metadata), None, "reference", "steps")
+
+
+def failed(code: FailureCode = FailureCode.MISSING_EXPECTED_STEPS) -> Evaluation:
+    return Evaluation(Result("failed", error=Failure(code, f"It failed: {code}.")), None, None, None)
+
+
+NOT_APPLICABLE = Evaluation(Result("not_applicable", reason="no_required_kinds"), None, None, None)
+
+
+def tally(*evaluations: Evaluation | None) -> WindowTally:
+    """Return the tally of occurrences in order; None stands for a skipped one."""
+    result = WindowTally()
+    for place, evaluation in enumerate(evaluations):
+        if evaluation is None:
+            result.skip()
+        else:
+            result.add(partition(f"t{place:03}"), evaluation)
+    return result
+
+
+def test_an_empty_window_has_neither_mean_nor_coverage() -> None:
+    empty = tally()
+    assert (empty.occurrences, empty.rows, empty.mean, empty.coverage) == (0, 0, None, None)
+
+
+@given(st.lists(st.sampled_from(["failed", "none", "skipped"]) | st.floats(0, 1)))
+def test_counts_and_mean_are_those_of_the_occurrences(kinds: list[str | float]) -> None:
+    made = {"failed": failed(), "none": NOT_APPLICABLE, "skipped": None}
+    found = tally(*(made[kind] if isinstance(kind, str) else scored(kind) for kind in kinds))
+    scores = [kind for kind in kinds if not isinstance(kind, str)]
+    assert (found.occurrences, found.scored, found.skipped) == (len(kinds), len(scores), kinds.count("skipped"))
+    assert found.rows == len(kinds) - kinds.count("skipped")
+    assert (found.failed.total(), found.not_applicable.total()) == (kinds.count("failed"), kinds.count("none"))
+    assert (found.score_min, found.score_max) == (min(scores, default=None), max(scores, default=None))
+    assert found.mean is None if not scores else abs((found.mean or 0) - sum(scores) / len(scores)) < 1e-9
+    assert [entry.score for entry in found.worst] == sorted(scores)[:10]
+
+
+def test_of_equal_scores_the_worst_are_ordered_by_id() -> None:
+    found = WindowTally()
+    for ident in ("c", "a", "b"):
+        found.add(partition(ident), scored(0.5))
+    assert [entry.partition_id for entry in found.worst] == ["a", "b", "c"]
+
+
+def test_the_first_twenty_failures_are_named_whatever_else_is_not_scored() -> None:
+    found = tally(*[NOT_APPLICABLE] * 50, *[failed()] * 30)
+    assert [entry.partition_id for entry in found.failures] == [f"t{place:03}" for place in range(50, 70)]
+    assert (found.failed.total(), found.not_applicable.total()) == (30, 50)
+    assert len(found.inapplicable) == 10
+
+
+def test_failures_are_counted_by_code() -> None:
+    found = tally(failed(), failed(FailureCode.TOO_LARGE), failed(FailureCode.TOO_LARGE))
+    assert found.failed == {"missing_expected_steps": 1, "too_large": 2}
+
+
+def test_scores_out_of_range_are_remembered() -> None:
+    found = tally(scored(0.0), scored(1.0), scored(1.5), scored(-0.5), scored(float("nan")))
+    assert found.out_of_range == ["t002", "t003", "t004"]
+
+
+def test_metadata_of_another_metric_may_call_anything_expected_steps() -> None:
+    found = tally(scored(0.5, expected_steps=7, actual_steps="abc"), scored(0.6, expected_steps={"a": 1}))
+    assert [(entry.expected, entry.actual) for entry in found.worst] == [((), ()), ((), ())]
+
+
+def test_the_digest_changes_with_scores_steps_references_and_codes_and_with_nothing_else() -> None:
+    plain = scored(0.5)
+    assert tally(plain, plain).digest == tally(plain, scored(0.5, why="other words")).digest
+    others = [
+        tally(plain),
+        tally(plain, plain),
+        tally(plain, scored(0.25)),
+        tally(plain, Evaluation(plain.result, None, "another", "steps")),
+        tally(plain, Evaluation(plain.result, None, "reference", "other")),
+        tally(plain, failed()),
+        tally(plain, failed(FailureCode.TOO_LARGE)),
+        tally(plain, NOT_APPLICABLE),
+    ]
+    assert len({other.digest for other in others}) == len(others)
