@@ -70,10 +70,15 @@ def _checked(document: Any) -> str:
     if not version.startswith(_KNOWN):
         msg = f"its schema_version is {version!r}; versions 1.x can be read, written as 'ATIF-v1.7'"
         raise ValueError(msg)
-    if not isinstance(document.get("steps"), list):
-        msg = "it has no list of steps"
-        raise ValueError(msg)  # noqa: TRY004 - the caller reports one kind of bad value
     return version
+
+
+def _steps(document: Mapping[str, Any]) -> list[Any]:
+    steps = document.get("steps")
+    if not isinstance(steps, list):
+        msg = "it has no list of steps"
+        raise TypeError(msg)
+    return steps
 
 
 def _trace_id(document: Mapping[str, Any]) -> str:
@@ -81,7 +86,7 @@ def _trace_id(document: Mapping[str, Any]) -> str:
     if own is not None:
         return own
     session_id = optional_id(document, "session_id")
-    steps = document["steps"]
+    steps = _steps(document)
     new = [step for step in steps if not _is_copied(step)]
     if session_id is not None and len(new) == len(steps):
         return session_id
@@ -92,6 +97,13 @@ def _trace_id(document: Mapping[str, Any]) -> str:
 
 def _is_copied(step: Any) -> bool:
     return isinstance(step, Mapping) and step.get("is_copied_context") is True
+
+
+def _is_timed(step: Any) -> bool:
+    try:
+        return isinstance(step, Mapping) and nanoseconds(step.get("timestamp"), "timestamp") is not None
+    except BAD:
+        return False
 
 
 @dataclass(slots=True)
@@ -111,9 +123,9 @@ class _Trajectory:
         subagents = {
             optional_id(each, "trajectory_id"): each for each in records(document.get("subagent_trajectories"))
         }
-        steps = [step for step in document.get("steps") or () if not _is_copied(step)]
         root_id = f"{prefix}root"
         try:
+            steps = [step for step in _steps(document) if not _is_copied(step)]
             yield self._root(root_id, document, steps, parent)
         except BAD as error:
             yield bad_record(self.where, "trajectory", document, error)
@@ -145,7 +157,7 @@ class _Trajectory:
         answers = [s for s in steps if isinstance(s, Mapping) and s.get("source") == "agent" and s.get("message")]
         if answers:
             attributes["gen_ai.output.messages"] = [_message(answers[-1], with_calls=False)]
-        timed = next((s for s in steps if isinstance(s, Mapping) and s.get("timestamp")), {})
+        timed: Mapping[str, Any] = next((step for step in steps if _is_timed(step)), {})
         return self._span(span_id, f"invoke_agent {agent.get('name', '')}".strip(), timed, parent, attributes)
 
     def _step(
