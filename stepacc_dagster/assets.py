@@ -11,15 +11,15 @@ from stepacc_core.fingerprint import fingerprint
 from stepacc_dagster import run_metadata
 from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, score_specs
 from stepacc_dagster.checks import check_results, check_specs
-from stepacc_dagster.database import is_transient
-from stepacc_dagster.ingest import ingest_window
+from stepacc_dagster.database import check_reachable, connect_engine, is_transient
+from stepacc_dagster.ingest import ingest_window, take_over
 from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions, sentence
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
-from stepacc_dagster.resources import StepaccDatabase
+from stepacc_dagster.resources import StepaccDatabase, url_from_environment
 from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import Evaluator, Source
-from stepacc_dagster.storage import tables
-from stepacc_dagster.stores.otel_spans import OtelSpansStore
+from stepacc_dagster.stores.base import TraceStore
+from stepacc_dagster.stores.factory import build_store
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.windows import Window
 
@@ -50,8 +50,7 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
         required_resource_keys={resource_key(source)},
     )
     def ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        with _engine(context, source) as engine:
-            store = OtelSpansStore(engine, source.name)
+        with _engine(context, source) as engine, _store(source, engine) as store:
 
             def work(window: Window) -> Outcome:
                 ingested, content = ingest_window(engine, store, source, window)
@@ -108,7 +107,7 @@ def build_evaluation_assets(source: Source, evaluator: Evaluator) -> list[dg.Ass
     """
     keys = SourceKeys(source, evaluator)
     return [
-        *external_specs(source, keys, tables.otel_spans),
+        *external_specs(source, keys),
         build_ingest_asset(source, keys),
         build_score_assets(source, keys, evaluator),
     ]
@@ -118,13 +117,35 @@ def build_evaluation_assets(source: Source, evaluator: Evaluator) -> list[dg.Ass
 def _engine(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.Engine]:
     database: StepaccDatabase = getattr(context.resources, resource_key(source))
     with ExitStack() as stack:
-        try:
+        with _permanent_errors_end_the_step():
             engine = stack.enter_context(database.engine())
-        except Exception as error:
-            if is_transient(error):
-                raise  # for the retry policy
-            raise dg.Failure(description=sentence(error), allow_retries=False) from error
         yield engine
+
+
+@contextmanager
+def _store(source: Source, engine: sa.Engine) -> Iterator[TraceStore]:
+    """Give the source's store, once the expectations it holds are taken over."""
+    with ExitStack() as stack:
+        with _permanent_errors_end_the_step():
+            if source.store_url_env:
+                store_engine = connect_engine(url_from_environment(source.store_url_env))
+                stack.callback(store_engine.dispose)
+                check_reachable(store_engine)
+            else:
+                store_engine = engine
+            store = build_store(source.store, store_engine, source.name)
+            take_over(engine, store, source)
+        yield store
+
+
+@contextmanager
+def _permanent_errors_end_the_step() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if is_transient(error):
+            raise  # for the retry policy
+        raise dg.Failure(description=sentence(error), allow_retries=False) from error
 
 
 def _retry_policy(source: Source) -> dg.RetryPolicy:

@@ -34,8 +34,9 @@ class SourceKeys:
         self.metadata = dg.AssetKey([source.name, f"{metric}_metadata"])
 
 
-def external_specs(source: Source, keys: SourceKeys, trace_table: sa.Table) -> list[dg.AssetSpec]:
+def external_specs(source: Source, keys: SourceKeys) -> list[dg.AssetSpec]:
     """Return the specs of what stepacc reads and others write: agents leave traces, people annotate."""
+    own = source.store.kind == "otel_spans"
     shared: dict[str, Any] = {
         "partitions_def": partitions_of(source),
         "group_name": source.name,
@@ -44,8 +45,9 @@ def external_specs(source: Source, keys: SourceKeys, trace_table: sa.Table) -> l
     return [
         dg.AssetSpec(
             keys.agent_traces,
-            description="Spans as the agent left them, by the start of their trace; landed by `stepacc import traces`.",
-            metadata=_table_metadata(trace_table),
+            description="Spans as the agent left them, by the start of their trace. "
+            + ("`stepacc import traces` and `stepacc collect` land them." if own else "Never written by stepacc."),
+            metadata=_table_metadata(tables.otel_spans) if own else {"dagster/table_name": source.store.table_name},
             **shared,
         ),
         dg.AssetSpec(

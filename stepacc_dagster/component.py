@@ -21,6 +21,7 @@ from stepacc_dagster.sources import (
     Unannotated,
     evaluator_of,
 )
+from stepacc_dagster.stores.settings import store_settings
 
 
 class RetryModel(dg.Model, dg.Resolvable):
@@ -105,6 +106,17 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         description="Conventions of your own, tried before the built-in ones.",
         examples=[[{"name": "our agents", "kind_attribute": "step.type", "tool_name": "step.tool"}]],
     )
+    store: dict[str, Any] = Field(
+        default={"kind": "otel_spans"},
+        description="Where the spans are: `kind` is otel_spans, phoenix, mlflow, langfuse_v2 or table; docs/stores.md "
+        "lists the settings of each.",
+        examples=[{"kind": "phoenix", "projects": ["support"]}],
+    )
+    store_url_env: str | None = Field(
+        default=None,
+        description="Environment variable that holds the URL of the store's database, where that is another one.",
+        examples=["PHOENIX_DATABASE_URL"],
+    )
     step_policy: StepPolicyModel = Field(
         default=StepPolicyModel(),
         description="What of a trace is no step; the literal rule where left out.",
@@ -134,6 +146,8 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             metric=MetricChoice(self.metric, self.metric_version, self.config),
             task_id_attributes=tuple(self.task_id_attributes),
             mappings=tuple(DeclaredMapping(**mapping.model_dump()) for mapping in self.mappings),
+            store=store_settings(self.store),
+            store_url_env=self.store_url_env,
             step_policy=StepPolicy(
                 entry_agent=self.step_policy.entry_agent,
                 handoffs=self.step_policy.handoffs,

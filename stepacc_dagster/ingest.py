@@ -9,6 +9,7 @@ from stepacc_core.reading import ReadSettings, canonicalise
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
 from stepacc_dagster.storage.copy import closed
+from stepacc_dagster.storage.expectations import take_over_expectations
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.windows import Window
 
@@ -28,6 +29,16 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
     with engine.begin() as connection, store.open() as reader, closed(reader.traces(window)) as traces:
         ingested = write_traces(connection, source.name, window, _canonical(traces, source.read_settings))
         return ingested, window_fingerprint(connection, source.name, window)
+
+
+def take_over(engine: sa.Engine, store: TraceStore, source: Source) -> int:
+    """Take over the expectations that a store holds as annotations, and return how many were new."""
+    with store.open() as reader:
+        expectations = list(reader.expectations())
+    if not expectations:
+        return 0
+    with engine.begin() as connection:
+        return len(take_over_expectations(connection, source.name, expectations))
 
 
 def _canonical(traces: Iterator[tuple[str, list[RawSpan]]], settings: ReadSettings) -> Iterator[CanonicalTrace]:

@@ -30,12 +30,22 @@ class StepaccDatabase(dg.ConfigurableResource):  # type: ignore[type-arg]
             DatabaseError: the database does not answer.
             SchemaError: the schema is missing, older or newer.
         """
-        url = os.environ.get(self.url_env)
-        if not url:
-            msg = (
-                f"The environment variable `{self.url_env}` is not set; set it to the database's URL, such as "
-                "postgresql+psycopg://user:password@host:5432/database."
-            )
-            raise ConfigError(msg)
-        with ready_engine(normalise_url(url)) as engine:
+        with ready_engine(url_from_environment(self.url_env)) as engine:
             yield engine
+
+
+def url_from_environment(variable: str) -> str:
+    """Return the database URL that an environment variable holds, in the form that an engine takes.
+
+    Raises:
+        ConfigError: the variable is not set.
+        DatabaseUrlError: its value is of no use.
+    """
+    url = os.environ.get(variable)
+    if not url:
+        msg = (
+            f"The environment variable `{variable}` is not set; set it to the database's URL, such as "
+            "postgresql+psycopg://user:password@host:5432/database."
+        )
+        raise ConfigError(msg)
+    return normalise_url(url)

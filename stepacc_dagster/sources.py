@@ -14,6 +14,7 @@ from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
+from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
 
 Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
@@ -53,6 +54,8 @@ class Source:
         metric: the metric the source is scored by.
         task_id_attributes: attributes that hold the task id, tried after the built-in ones.
         mappings: conventions of the source's own, tried before the built-in ones.
+        store: where the agent's spans are; `stepacc.otel_spans` where nothing is said.
+        store_url_env: the environment variable that holds the URL of the store's database, where that is another one.
         step_policy: what of a trace is no step; part of the config hash, so another policy gives other scores.
         database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
             that it shows neither in YAML nor in the UI.
@@ -70,6 +73,8 @@ class Source:
     metric: MetricChoice = field(default_factory=MetricChoice)
     task_id_attributes: tuple[str, ...] = ()
     mappings: tuple[DeclaredMapping, ...] = ()
+    store: StoreSettings = field(default_factory=OtelSpansSettings)
+    store_url_env: str | None = None
     step_policy: StepPolicy = field(default_factory=StepPolicy)
     database_url_env: str = "STEPACC_DATABASE_URL"
     retry: RetrySettings = field(default_factory=RetrySettings)

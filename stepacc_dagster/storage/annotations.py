@@ -146,6 +146,11 @@ def add_annotations(conn: sa.Connection, entries: Iterable[AnnotationEntry]) -> 
     return [Added(ids[target, revision], revision, is_new) for target, revision, is_new in revisions]
 
 
+def value_hash(entry: AnnotationEntry) -> str:
+    """Return the hash of an entry's value, as the column `value_hash` has it."""
+    return fingerprint(_stored_value(entry.value))
+
+
 def withdraw(  # noqa: PLR0913 (a target has four parts)
     conn: sa.Connection,
     source: str,

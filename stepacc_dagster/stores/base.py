@@ -48,10 +48,6 @@ class TraceReader(Protocol):
 class TraceStore(Protocol):
     """A place where agents leave spans."""
 
-    @property
-    def table_name(self) -> str:
-        """The table the spans are read from, as Dagster's catalog shows it."""
-
     def open(self) -> AbstractContextManager[TraceReader]:
         """Open the store for reading; nothing is ever written to it.
 

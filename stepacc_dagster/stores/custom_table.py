@@ -168,11 +168,6 @@ class TableStore:
     source: str
     settings: TableSettings
 
-    @property
-    def table_name(self) -> str:
-        """The table the spans are read from."""
-        return f"{self.settings.schema}.{self.settings.table}"
-
     @contextmanager
     def open(self) -> Iterator[TableReader]:
         """Open the table for reading, once every column of the mapping is found to be of a type that can be read."""

@@ -170,11 +170,6 @@ class LangfuseV2Store:
     source: str
     settings: LangfuseV2Settings
 
-    @property
-    def table_name(self) -> str:
-        """The table the spans are read from."""
-        return f"{self.settings.schema}.observations"
-
     @contextmanager
     def open(self) -> Iterator[LangfuseV2Reader]:
         """Open the database for reading."""

@@ -209,11 +209,6 @@ class MlflowStore:
     source: str
     settings: MlflowSettings
 
-    @property
-    def table_name(self) -> str:
-        """The table the spans are read from."""
-        return f"{self.settings.schema}.spans"
-
     @contextmanager
     def open(self) -> Iterator[MlflowReader]:
         """Open the database for reading."""

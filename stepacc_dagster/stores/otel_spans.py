@@ -43,7 +43,6 @@ class OtelSpansStore:
 
     engine: sa.Engine
     source: str
-    table_name: str = "stepacc.otel_spans"
 
     @contextmanager
     def open(self) -> Iterator[OtelSpansReader]:

@@ -155,11 +155,6 @@ class PhoenixStore:
     source: str
     settings: PhoenixSettings
 
-    @property
-    def table_name(self) -> str:
-        """The table the spans are read from."""
-        return f"{self.settings.schema}.spans"
-
     @contextmanager
     def open(self) -> Iterator[PhoenixReader]:
         """Open the database for reading."""

@@ -2,22 +2,34 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from stepacc_core.errors import ConfigError
+
+_NOTHING_ELSE = with_config(ConfigDict(extra="forbid"))
+"""A setting that does not exist is refused when settings are built from plain values."""
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
 
 _LONGEST_LOOK_BACK = 3_650
 
 
+@_NOTHING_ELSE
 @dataclass(frozen=True, slots=True)
 class OtelSpansSettings:
     """stepacc's own table `stepacc.otel_spans`, in the database of the source."""
 
     kind: Literal["otel_spans"] = "otel_spans"
 
+    @property
+    def table_name(self) -> str:
+        """The table the spans are read from, as Dagster's catalog shows it."""
+        return "stepacc.otel_spans"
 
+
+@_NOTHING_ELSE
 @dataclass(frozen=True, slots=True)
 class PhoenixSettings:
     """The database of an Arize Phoenix server.
@@ -37,11 +49,17 @@ class PhoenixSettings:
     schema: str = "public"
     reread_ids: int = 10_000
 
+    @property
+    def table_name(self) -> str:
+        """The table the spans are read from, as Dagster's catalog shows it."""
+        return f"{self.schema}.spans"
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         _refuse_outside("reread_ids", self.reread_ids, 0, 1_000_000)
 
 
+@_NOTHING_ELSE
 @dataclass(frozen=True, slots=True)
 class MlflowSettings:
     """The backend database of an MLflow tracking server.
@@ -61,11 +79,17 @@ class MlflowSettings:
     schema: str = "public"
     look_back_days: int = 7
 
+    @property
+    def table_name(self) -> str:
+        """The table the spans are read from, as Dagster's catalog shows it."""
+        return f"{self.schema}.spans"
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         _refuse_outside("look_back_days", self.look_back_days, 1, _LONGEST_LOOK_BACK)
 
 
+@_NOTHING_ELSE
 @dataclass(frozen=True, slots=True)
 class LangfuseV2Settings:
     """The database of a Langfuse server of version 2, the last that kept traces in Postgres.
@@ -88,12 +112,18 @@ class LangfuseV2Settings:
     look_back_days: int = 7
     reread_seconds: int = 300
 
+    @property
+    def table_name(self) -> str:
+        """The table the spans are read from, as Dagster's catalog shows it."""
+        return f"{self.schema}.observations"
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         _refuse_outside("look_back_days", self.look_back_days, 1, _LONGEST_LOOK_BACK)
         _refuse_outside("reread_seconds", self.reread_seconds, 0, 86_400)
 
 
+@_NOTHING_ELSE
 @dataclass(frozen=True, slots=True)
 class TableColumns:
     """Which column of a table holds what; those left at None are not read.
@@ -135,6 +165,7 @@ class TableColumns:
         return {name: column for name, column in pairs if column is not None}
 
 
+@_NOTHING_ELSE
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     """A table or view of one's own, one row a span.
@@ -169,6 +200,11 @@ class TableSettings:
     reread_ids: int = 10_000
     reread_seconds: int = 300
 
+    @property
+    def table_name(self) -> str:
+        """The table the spans are read from, as Dagster's catalog shows it."""
+        return f"{self.schema}.{self.table}"
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         if self.time_unit not in get_args(TimeUnit):
@@ -183,6 +219,23 @@ class TableSettings:
 
 StoreSettings = OtelSpansSettings | PhoenixSettings | MlflowSettings | LangfuseV2Settings | TableSettings
 StoreKind = Literal["otel_spans", "phoenix", "mlflow", "langfuse_v2", "table"]
+
+_ADAPTER: TypeAdapter[StoreSettings] = TypeAdapter(Annotated[StoreSettings, Field(discriminator="kind")])
+
+
+def store_settings(values: Mapping[str, Any]) -> StoreSettings:
+    """Build settings from plain values, as a YAML file has them.
+
+    Raises:
+        ConfigError: there is no such kind of store, or a setting is unknown, missing or refused; the sentence names it.
+    """
+    try:
+        return _ADAPTER.validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field_name = ".".join(str(part) for part in ("store", *first["loc"]))
+        msg = f"`{field_name}`: {first['msg']}; given {first['input']!r}."
+        raise ConfigError(msg) from None
 
 
 def _refuse_outside(name: str, given: int, least: int, most: int) -> None:

@@ -178,7 +178,7 @@ def test_nothing_can_be_written_through_a_reader(migrated_engine: sa.Engine, set
     with store.open() as reader:
         connection: sa.Connection = reader.connection  # type: ignore[attr-defined]
         with pytest.raises(sa.exc.InternalError, match="read-only transaction"):
-            connection.execute(sa.text(f"DELETE FROM {store.table_name}"))  # noqa: S608
+            connection.execute(sa.text(f"DELETE FROM {settings.table_name}"))  # noqa: S608
 
 
 @pytest.mark.parametrize("store", STORES)

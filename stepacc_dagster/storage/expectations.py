@@ -1,0 +1,33 @@
+"""Expectations that a trace store holds, taken over as annotations."""
+
+from collections.abc import Iterable
+
+import sqlalchemy as sa
+
+from stepacc_dagster.storage.annotations import Added, AnnotationEntry, add_annotations, value_hash
+from stepacc_dagster.storage.tables import annotations
+
+
+def take_over_expectations(conn: sa.Connection, source: str, entries: Iterable[AnnotationEntry]) -> list[Added]:
+    """Add a revision for each expectation that its store did not tell, just so, the last time.
+
+    Compared is with what the same place in the store (the entry's `origin`) said before, not with what is in force: a
+    person who corrected the expectation here is not overruled by the store that still says what it said.
+
+    Returns:
+        The revisions that were added.
+    """
+    told = {entry.origin: entry for entry in entries}
+    known = _last_told(conn, source, list(told))
+    return add_annotations(conn, [entry for origin, entry in told.items() if value_hash(entry) != known.get(origin)])
+
+
+def _last_told(conn: sa.Connection, source: str, origins: list[str]) -> dict[str, str | None]:
+    columns = annotations.c
+    query = (
+        sa.select(columns.origin, columns.value_hash)
+        .distinct(columns.origin)
+        .where(columns.source == source, columns.origin.in_(origins))
+        .order_by(columns.origin, columns.id.desc())
+    )
+    return {row.origin: row.value_hash for row in conn.execute(query)}
