@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -19,6 +20,8 @@ import sqlalchemy as sa
 from stepacc_dagster.database import DAGSTER_URL_VARIABLE, connect_engine
 from stepacc_dagster.demo import data
 from stepacc_dagster.demo.run import DemoOutcome, run_demo
+from stepacc_dagster.local.account import server_account
+from stepacc_dagster.local.binaries import Binaries, find_binaries, usable_by
 from tests.cli_access import COMMAND, Said, stepacc, stepacc_process
 from tests.integration import test_local_postgres as local
 from tests.integration.conftest import Server
@@ -133,6 +136,30 @@ def test_root_and_a_plain_user_run_it_at_the_same_time(plain: local.Python, plai
         complete(each)
     assert local.nothing_left(plain_home)
     assert local.nothing_left(open_home / "own")
+
+
+@local.needs_root
+def test_programs_that_only_root_can_reach_are_copied_to_a_folder_that_was_not_there(
+    tmp_path: Path, open_home: Path
+) -> None:
+    """As when root installs into a closed environment and has never used stepacc before."""
+    found = find_binaries()
+    if found.package is None:
+        pytest.skip("the server is the system's, which every user can reach")
+    for part in (found.package, found.package.with_name(f"{found.package.name}.libs")):
+        if part.exists():
+            shutil.copytree(part, tmp_path / part.name, symlinks=True)
+    tmp_path.chmod(0o700)
+    closed = tmp_path / found.package.name
+    account = server_account(open_home / "no-data")
+    before = os.umask(0o077)
+    try:
+        binaries = Binaries(closed / found.folder.relative_to(found.package), found.major, closed)
+        usable = usable_by(account, binaries, open_home / "new" / "binaries")
+    finally:
+        os.umask(before)
+    assert usable.folder.is_relative_to(open_home / "new" / "binaries")
+    assert account.succeeds([usable.folder / "postgres", "--version"])
 
 
 # on another server
