@@ -3,19 +3,20 @@
 import gzip
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 from google.rpc.status_pb2 import Status as RpcStatus  # type: ignore[import-untyped]
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter as JsonSpanExporter
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from stepacc_core.model import RawSpan
@@ -59,11 +60,18 @@ def status_of(answer: Answer) -> str:
     return str(RpcStatus.FromString(answer.body).message)
 
 
-@pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
-def test_what_a_real_exporter_sends_arrives_as_it_was(collector: Collector, url: str, compression: Compression) -> None:
+EXPORTERS: dict[str, Callable[[str], SpanExporter]] = {
+    "protobuf": lambda url: OTLPSpanExporter(url, timeout=30),
+    "protobuf, gzipped": lambda url: OTLPSpanExporter(url, timeout=30, compression=Compression.Gzip),
+    "json": lambda url: JsonSpanExporter(url, timeout=30),
+}
+
+
+@pytest.mark.parametrize("form", EXPORTERS)
+def test_what_a_real_exporter_sends_arrives_as_it_was(collector: Collector, url: str, form: str) -> None:
     kept = InMemorySpanExporter()
     provider = TracerProvider(resource=Resource.create({"service.name": "bot"}), shutdown_on_exit=False)
-    exporter = OTLPSpanExporter(f"{collector.url}/v1/traces", compression=compression, timeout=30)
+    exporter = EXPORTERS[form](f"{collector.url}/v1/traces")
     provider.add_span_processor(BatchSpanProcessor(exporter))
     provider.add_span_processor(BatchSpanProcessor(kept))
     tracer = provider.get_tracer("the.scope", "1.2")
