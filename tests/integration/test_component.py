@@ -38,7 +38,10 @@ FULL: dict[str, Any] = {
 
 def dagsters_own_warnings(test: Callable[[], None]) -> Callable[[], None]:
     """Let pass what Dagster's own loading of components warns of."""
-    for message in (".parse_obj_as. is deprecated", "Class `(LocalFileCodeReference|CodeReferencesMetadataValue)` is"):
+    for message in (
+        ".parse_obj_as. is deprecated",
+        ".*(CodeReference|AssetSelection.from_string).* is currently in beta",
+    ):
         test = pytest.mark.filterwarnings(f"ignore:{message}")(test)
     return test
 
