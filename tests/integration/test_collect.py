@@ -10,7 +10,6 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from google.rpc.status_pb2 import Status as RpcStatus  # type: ignore[import-untyped]
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter as JsonSpanExporter
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -63,7 +62,6 @@ def status_of(answer: Answer) -> str:
 EXPORTERS: dict[str, Callable[[str], SpanExporter]] = {
     "protobuf": lambda url: OTLPSpanExporter(url, timeout=30),
     "protobuf, gzipped": lambda url: OTLPSpanExporter(url, timeout=30, compression=Compression.Gzip),
-    "json": lambda url: JsonSpanExporter(url, timeout=30),
 }
 
 
