@@ -1,8 +1,9 @@
 """Which format a text of traces has, told by content, and its spans. To add one, give its module a row."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from stepacc_core.conventions.values import decode
@@ -28,6 +29,8 @@ TABLE: tuple[ExportFormat, ...] = (
     ExportFormat("Langfuse", langfuse.recognises, langfuse.read),
 )
 
+_OTLP = re.compile(r'\{\s*"resource_?[sS]pans"\s*:')
+"""How nearly all OTLP/JSON begins; it need not be parsed twice."""
 _TRIED = 20
 """Lines at the beginning that may be broken before a text is taken to be OTLP."""
 
@@ -66,7 +69,7 @@ def _beginning(lines: Iterator[str | bytes]) -> list[str | bytes]:
             taken += lines
             break
         tried += 1
-        if tried == _TRIED or _parses(written):
+        if tried == _TRIED or _OTLP.match(written) or _parses(written):
             break
     return taken
 
@@ -79,7 +82,9 @@ def _parses(written: str) -> bool:
     return True
 
 
-def _format_of(begin: Iterable[str | bytes]) -> ExportFormat | None:
+def _format_of(begin: list[str | bytes]) -> ExportFormat | None:
+    if _OTLP.match("".join(islice(filter(None, map(text_of, begin)), 2))):
+        return None
     for document in read_documents(begin):
         if not isinstance(document, ReadError):
             return next((each for each in TABLE if each.recognises(document[1])), None)
