@@ -24,10 +24,6 @@ def take_over_expectations(conn: sa.Connection, source: str, entries: Iterable[A
 
 def _last_told(conn: sa.Connection, source: str, origins: list[str]) -> dict[str, str | None]:
     columns = annotations.c
-    query = (
-        sa.select(columns.origin, columns.value_hash)
-        .distinct(columns.origin)
-        .where(columns.source == source, columns.origin.in_(origins))
-        .order_by(columns.origin, columns.id.desc())
-    )
+    newest = sa.select(sa.func.max(columns.id)).where(columns.source == source, columns.origin.in_(origins))
+    query = sa.select(columns.origin, columns.value_hash).where(columns.id.in_(newest.group_by(columns.origin)))
     return {row.origin: row.value_hash for row in conn.execute(query)}
