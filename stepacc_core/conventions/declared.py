@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
+from pydantic import ConfigDict, with_config
+
 from stepacc_core.conventions.arguments import arguments_of
 from stepacc_core.conventions.completions import calls_in
 from stepacc_core.conventions.fields import NOTHING, Fields
@@ -16,6 +18,7 @@ _KINDS = frozenset(get_args(SpanKind))
 _NO_KINDS: Mapping[str, SpanKind] = {}
 
 
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
 class DeclaredMapping:
     """Names of attributes, or dotted paths into JSON attributes, that hold the fields of a span.
