@@ -3,6 +3,7 @@
 ```
 StepaccError
 ├── PartitionTimeoutError     the scoring of one partition took longer than its metric's manifest allows
+├── ScorerError               a metric raised an error, which its contract forbids
 ├── SchemaError               the schema `stepacc` is not the one this version works with
 │   ├── SchemaMissingError    there is none
 │   ├── SchemaOlderError      it is older; `stepacc db upgrade` brings it up to date
@@ -66,6 +67,24 @@ class SchemaOlderError(SchemaError):
 
 class SchemaNewerError(SchemaError):
     """The tables are of a version of stepacc that this one does not know."""
+
+
+class ScorerError(StepaccError):
+    """A metric raised an error on one occurrence, although whatever is wrong with that is to be a result.
+
+    Args:
+        metric: name of the metric.
+        occurrence: the trace or session, as "trace `id`".
+        error: what it raised.
+    """
+
+    def __init__(self, metric: str, occurrence: str, error: Exception) -> None:
+        super().__init__(
+            f"Metric `{metric}` raised {type(error).__name__} on {occurrence} ({error}); nothing of the partition was "
+            "stored. Mend the metric: what is wrong with an occurrence is to be a failed result."
+        )
+        self.metric = metric
+        self.occurrence = occurrence
 
 
 class PartitionTimeoutError(StepaccError):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from stepacc_core.metrics import evaluate
+from stepacc_core.metrics import Evaluation, evaluate
 from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_core.policy import apply_policy
-from stepacc_dagster.errors import PartitionTimeoutError
+from stepacc_dagster.errors import PartitionTimeoutError, ScorerError
 from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
@@ -39,7 +39,8 @@ def score_window(engine: sa.Engine, source: Source, evaluator: Evaluator, window
 
     Raises:
         PartitionTimeoutError: the window took longer than the manifest allows.
-        sqlalchemy.exc.DBAPIError: a database failed. In both cases nothing of the window was changed.
+        ScorerError: the metric raised an error.
+        sqlalchemy.exc.DBAPIError: a database failed. In all cases nothing of the window was changed.
     """
     tally = WindowTally()
     manifest = evaluator.metric.manifest
@@ -85,11 +86,19 @@ def _in_time(
             raise PartitionTimeoutError(manifest.name, window.key, limit)
 
 
+def _evaluate(evaluator: Evaluator, partition: CanonicalPartition) -> Evaluation:
+    try:
+        return evaluate(evaluator.metric, partition, evaluator.config)
+    except Exception as error:
+        occurrence = f"{partition.partition_type} `{partition.partition_id}`"
+        raise ScorerError(evaluator.metric.manifest.name, occurrence, error) from error
+
+
 def _rows(
     partitions: Iterator[CanonicalPartition], source: Source, evaluator: Evaluator, tally: WindowTally
 ) -> Iterator[ScoreRow]:
     for partition in partitions:
-        evaluation = evaluate(evaluator.metric, apply_policy(partition, source.step_policy), evaluator.config)
+        evaluation = _evaluate(evaluator, apply_policy(partition, source.step_policy))
         if evaluation.reference is None and source.partition_types[partition.partition_type] == "skip":
             tally.skip()
             continue
