@@ -3,26 +3,36 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import psycopg
 import pytest
 import sqlalchemy as sa
 
 from stepacc_core import CanonicalPartition, Result, register
 from stepacc_core.metrics import registry
-from stepacc_dagster.database import DAGSTER_URL_VARIABLE
+from stepacc_core.model import RawSpan
+from stepacc_dagster.database import DAGSTER_URL_VARIABLE, is_transient
+from stepacc_dagster.ingest import ingest_window
 from stepacc_dagster.local.postgres import throwaway_postgres
 from stepacc_dagster.local.server import LocalPostgres
-from stepacc_dagster.sources import RetrySettings
+from stepacc_dagster.scoring import score_window
+from stepacc_dagster.sources import MetricChoice, RetrySettings, evaluator_of
 from stepacc_dagster.storage import schema
+from stepacc_dagster.stores.base import TraceReader
+from stepacc_dagster.stores.otel_spans import OtelSpansStore
+from stepacc_dagster.windows import Window
 from tests.integration.conftest import opened
-from tests.integration.evaluation_access import Workshop
-from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, WEDNESDAY, ToyMetric, agent_trace
+from tests.integration.evaluation_access import Workshop, support_source
+from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, WEDNESDAY, ToyMetric, agent_trace, day
 
 WEEK = [MONDAY, TUESDAY, WEDNESDAY]
 URL = "STEPACC_DATABASE_URL"
@@ -188,6 +198,82 @@ def test_the_same_error_while_ingesting_leaves_the_window_as_it_was(workshop: Wo
     }
     statuses = workshop.statuses("canonical_traces", workshop.evaluation())
     assert statuses == {MONDAY: "MATERIALIZED", TUESDAY: "FAILED", WEDNESDAY: "MATERIALIZED"}
+
+
+def test_a_writer_lost_while_scores_are_still_being_read_is_an_error_and_not_a_wait(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The read is ended before its connection is given back; waiting for itself, it never would be."""
+    monkeypatch.setattr(registry, "_METRICS", dict(registry._METRICS))
+    workshop.land(*(agent_trace(f"t {n:04}", MONDAY, "search") for n in range(3_000)))
+    list(workshop.evaluation().ingest([MONDAY]))
+
+    def kill(partition: CanonicalPartition) -> Result:
+        if partition.partition_id == "t 0000":
+            workshop.rows(_TERMINATE, pattern='COPY "staged_scores"%')
+        return Result("scored", 0.5, {"long": "x" * 1_000})
+
+    register(ToyMetric("acme.killer", kill))
+    source = support_source(metric=MetricChoice("acme.killer"))
+    error = error_of(lambda: score_window(workshop.engine, source, evaluator_of(source), day(MONDAY), "a run"))
+    assert is_transient(error)
+    assert workshop.scores() == []
+
+
+@dataclass(frozen=True)
+class Killing:
+    """A store that ends the writer's connection when the first trace is read."""
+
+    workshop: Workshop
+    table_name: str = "stepacc.otel_spans"
+    reader: list[TraceReader] = field(default_factory=list)
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Open the table for reading."""
+        with OtelSpansStore(self.workshop.engine, SOURCE).open() as reader:
+            self.reader.append(reader)
+            yield self
+
+    def traces(self, window: Window) -> Iterator[tuple[str, list[RawSpan]]]:
+        """Yield the traces."""
+        for place, trace in enumerate(self.reader[0].traces(window)):
+            if place == 0:
+                self.workshop.rows(_TERMINATE, pattern="CREATE TEMP TABLE%")
+            yield trace
+
+
+def test_a_writer_lost_while_spans_are_still_being_read_is_an_error_and_not_a_wait(workshop: Workshop) -> None:
+    workshop.land(
+        agent_trace("a", MONDAY, *["search"] * 6_000), *(agent_trace(f"b{n}", MONDAY, "x") for n in range(5_000))
+    )
+    error = error_of(lambda: ingest_window(workshop.engine, Killing(workshop), support_source(), day(MONDAY)))
+    assert is_transient(error)
+    assert workshop.rows("SELECT count(*) FROM stepacc.traces") == [(0,)]
+
+
+def error_of(work: Callable[[], object]) -> BaseException:
+    """Return the error that ends some work, done in a thread that could be left behind if it never ended."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except (sa.exc.DBAPIError, psycopg.Error) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "the work waits for itself"
+    [error] = errors
+    return error
+
+
+_TERMINATE = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE :pattern"
+)
 
 
 def _refuse(workshop: Workshop, key: str, state: str, table: str = "scores") -> None:
