@@ -18,8 +18,8 @@ dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 test: check ## everything that must hold, in under ten minutes
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: check ## the tests, with those that take minutes
-	$(BIN)/python -m pytest
+test-all: test ## the tests, and then those that take minutes
+	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/.dev ## format, lint and types
 	$(BIN)/ruff format --check .
