@@ -1,5 +1,6 @@
 """Evaluating local sources in this process: real Dagster runs on the local instance, without a daemon."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -108,17 +109,20 @@ class LocalEvaluation:
 
     def _run(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> RunOutcome:
         ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
-        result = self._job.execute_in_process(
-            instance=self.instance,
-            run_config=_QUIET,
-            asset_selection=list(assets),
-            tags={
-                **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
-                _RANGE_START: keys[0],
-                _RANGE_END: keys[-1],
-            },
-            raise_on_error=False,
-        )
+        with warnings.catch_warnings():
+            # Dagster's own calls of what newer versions of Python deprecate are nothing that a user can mend.
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"dagster\b")
+            result = self._job.execute_in_process(
+                instance=self.instance,
+                run_config=_QUIET,
+                asset_selection=list(assets),
+                tags={
+                    **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
+                    _RANGE_START: keys[0],
+                    _RANGE_END: keys[-1],
+                },
+                raise_on_error=False,
+            )
         if any(_is_interruption(event) for event in result.all_events):
             raise KeyboardInterrupt  # Dagster takes it for the failure of one run, and the next would begin
         return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
