@@ -78,7 +78,7 @@ class TraceFiles:
             return []
         joined = list(join_logs(self.spans, self.events))
         try:
-            require_recognised(joined)
+            require_recognised(joined, settings.mappings)
         except UnknownConventionError as error:
             self.problems.append(str(error))
             return []

@@ -10,6 +10,7 @@ import click
 import sqlalchemy as sa
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.conventions.recognise import recognised, require_recognised
 from stepacc_core.errors import ReadError, UnknownConventionError
 from stepacc_core.model import RawEvent, RawSpan
@@ -23,6 +24,7 @@ from stepacc_dagster.cli.files import (
     report_problems,
 )
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note, printable, progress_bar
+from stepacc_dagster.cli.reading_options import mapping_option, read_mappings
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.storage.opening import open_storage
 from stepacc_dagster.storage.raw_spans import Landed, land_spans
@@ -36,8 +38,9 @@ def import_() -> None:
 @import_.command()
 @files_argument
 @source_option
+@mapping_option
 @json_option
-def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> None:
+def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Path, ...], *, as_json: bool) -> None:
     """Land the spans of FILES in the table `otel_spans`.
 
     FILES hold OTLP as JSON lines or protobuf, or JSON exports of LangSmith, Langfuse or ATIF, told by their content and
@@ -46,7 +49,7 @@ def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> Non
     exit code is 1. Landing a span again changes nothing.
     """
     note("Contents of spans (arguments, outputs, prompts) are stored as they are; nothing is redacted.")
-    name = source_or_only(source)
+    name, mappings = source_or_only(source), read_mappings(mapping_files)
     problems: list[str] = []
     logs = [path for path in files if is_log_file(path)]
     events = _Events(event for path in logs for event in read_log_events(path, problems))
@@ -55,7 +58,7 @@ def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> Non
             if path in logs:
                 continue
             try:
-                landed = _land(engine, name, path, events, problems)
+                landed = _land(engine, name, path, _Import(events, mappings, problems))
             except UnknownConventionError as error:
                 problems.append(f"{path}: {error}")
                 continue
@@ -71,23 +74,23 @@ def traces(files: tuple[Path, ...], source: str | None, *, as_json: bool) -> Non
     sys.exit(1 if problems else 0)
 
 
-def _land(engine: sa.Engine, source: str, path: Path, events: "_Events", problems: list[str]) -> Landed:
+def _land(engine: sa.Engine, source: str, path: Path, shared: "_Import") -> Landed:
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed} spans", markup=False))
-    with progress_bar(*columns, TimeElapsedColumn()) as progress, open_lines(path, problems) as lines:
+    with progress_bar(*columns, TimeElapsedColumn()) as progress, open_lines(path, shared.problems) as lines:
         task = progress.add_task(printable(path.name), total=None)
 
         def spans() -> Iterator[RawSpan]:
             for span in read_spans(lines):
                 if isinstance(span, ReadError):
-                    problems.append(f"{path}: {span}")
+                    shared.problems.append(f"{path}: {span}")
                 else:
                     progress.advance(task)
-                    events.seen(span)
+                    shared.events.seen(span)
                     yield span
 
         with engine.begin() as connection:
             # Checked within the transaction: a file that no recogniser knows lands nothing.
-            return land_spans(connection, source, _recognised(join_logs(spans(), events.all)))
+            return land_spans(connection, source, _recognised(join_logs(spans(), shared.events.all), shared.mappings))
 
 
 class _Events:
@@ -106,9 +109,18 @@ class _Events:
         return self._waiting.total()
 
 
-def _recognised(spans: Iterable[RawSpan]) -> Iterator[RawSpan]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Import:
+    """What the files of a command share: log events, declared mappings, and the list of what could not be read."""
+
+    events: _Events
+    mappings: tuple[DeclaredMapping, ...]
+    problems: list[str]
+
+
+def _recognised(spans: Iterable[RawSpan], mappings: tuple[DeclaredMapping, ...]) -> Iterator[RawSpan]:
     """Pass spans on, and refuse a set of which no recogniser knows any span."""
-    seen = _Seen()
+    seen = _Seen(mappings)
     for span in spans:
         seen.look_at(span)
         yield span
@@ -120,18 +132,19 @@ class _Seen:
 
     _KEPT = 20
 
-    def __init__(self) -> None:
+    def __init__(self, mappings: tuple[DeclaredMapping, ...]) -> None:
+        self._mappings = mappings
         self._strange: list[RawSpan] = []
         self._known = False
 
     def look_at(self, span: RawSpan) -> None:
         """Take note of a span."""
         if not self._known:
-            self._known = recognised(span)
+            self._known = recognised(span, self._mappings)
             if len(self._strange) < self._KEPT:
                 self._strange.append(span)
 
     def require(self) -> None:
         """Raise UnknownConventionError if spans were seen and none was recognised."""
         if self._strange and not self._known:
-            require_recognised(self._strange)
+            require_recognised(self._strange, self._mappings)

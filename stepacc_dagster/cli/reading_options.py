@@ -1,6 +1,6 @@
 """The options that say how traces in files are read, as a source's settings do for traces in the database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -8,12 +8,22 @@ from typing import Any, TypeVar
 
 import click
 
+from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.errors import ConfigError
 from stepacc_core.mapping_files import parse_mappings
 from stepacc_core.policy import StepPolicy
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+mapping_option = click.option(
+    "--mapping",
+    "mapping_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file that declares a convention of your own; docs/reading.md shows one.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +40,7 @@ def reading_options(command: CommandT) -> Callable[..., Any]:
     @click.option(
         "--task-id-attribute", multiple=True, help="An attribute that holds the task id, beside the built-in ones."
     )
-    @click.option(
-        "--mapping",
-        "mapping_files",
-        multiple=True,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="YAML file that declares a convention of your own; docs/reading.md shows one.",
-    )
+    @mapping_option
     @click.option(
         "--entry-agent",
         type=click.Choice(["step", "root"]),
@@ -62,11 +66,20 @@ def reading_options(command: CommandT) -> Callable[..., Any]:
         ignore: tuple[str, ...],
         **options: Any,
     ) -> Any:
-        mappings = [mapping for path in mapping_files for mapping in parse_mappings(_text(path), name=str(path))]
-        settings = ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute), mappings=tuple(mappings))
+        mappings = read_mappings(mapping_files)
+        settings = ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute), mappings=mappings)
         return command(*args, reading=Reading(settings, StepPolicy(entry_agent, handoffs, ignore)), **options)
 
     return with_reading
+
+
+def read_mappings(paths: Iterable[Path]) -> tuple[DeclaredMapping, ...]:
+    """Read files of declared mappings.
+
+    Raises:
+        ConfigError: a file is no UTF-8, or no list of mappings; the sentence names file, mapping and field.
+    """
+    return tuple(mapping for path in paths for mapping in parse_mappings(_text(path), name=str(path)))
 
 
 def _text(path: Path) -> str:

@@ -13,11 +13,12 @@ from stepacc_core import CanonicalPartition, get_metric
 from stepacc_core.annotations import Annotation, annotation_in_force
 from stepacc_core.metrics import Evaluation, build_config, evaluate
 from stepacc_core.model import AnnotationRef, PartitionType
-from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
+from stepacc_core.policy import apply_policy
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.files import all_partitions, files_argument, parse_setting, read_trace_files, report_problems
 from stepacc_dagster.cli.metrics import refused_as_usage
 from stepacc_dagster.cli.output import emit_json, json_option, note
+from stepacc_dagster.cli.reading_options import Reading, reading_options
 
 _ALL_TYPES: tuple[PartitionType, ...] = get_args(PartitionType)
 
@@ -41,9 +42,7 @@ _ALL_TYPES: tuple[PartitionType, ...] = get_args(PartitionType)
     type=click.Choice(["trace", "session"]),
     help="What to score; of traces, what the annotations speak of, else traces, where left out.",
 )
-@click.option(
-    "--task-id-attribute", multiple=True, help="An attribute that holds the task id, beside the built-in ones."
-)
+@reading_options
 @json_option
 def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     files: tuple[Path, ...],
@@ -52,8 +51,8 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     metric_version: str | None,
     settings: tuple[str, ...],
     partition_types: tuple[PartitionType, ...],
-    task_id_attribute: tuple[str, ...],
     *,
+    reading: Reading,
     as_json: bool,  # noqa: ARG001 (every command has it; this one writes JSON lines in any case)
 ) -> None:
     """Score FILES and print one JSON object a line.
@@ -67,14 +66,14 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         config = build_config(scorer, dict(parse_setting(text) for text in settings))
     annotations = [annotation for path in annotation_files for annotation in read_annotations(path)]
     found = read_trace_files(files)
-    traces = found.traces(ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute)))
+    traces = found.traces(reading.settings)
     wanted = set(partition_types) or {annotation.target.partition_type for annotation in annotations} or {"trace"}
     read = [partition for partition in all_partitions(traces) if partition.partition_type in wanted]
     # A ready-made partition says itself what is to be scored.
     made = [partition for partition in found.partitions if partition.partition_type in (partition_types or _ALL_TYPES)]
     statuses: Counter[str] = Counter()
     for partition in _annotated([*made, *read], annotations):
-        evaluation = evaluate(scorer, partition, config)
+        evaluation = evaluate(scorer, apply_policy(partition, reading.policy), config)
         statuses[evaluation.result.status] += 1
         emit_json(_row(partition, evaluation, scorer.manifest.name, scorer.manifest.version))
     counts = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(statuses.items()))

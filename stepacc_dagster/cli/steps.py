@@ -6,29 +6,28 @@ from typing import Any
 
 import click
 
-from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
+from stepacc_core.policy import apply_policy
 from stepacc_core.steps import describe
 from stepacc_dagster.cli.files import all_partitions, files_argument, read_trace_files, report_problems
 from stepacc_dagster.cli.output import emit_json, json_option, note, printable
+from stepacc_dagster.cli.reading_options import Reading, reading_options
 
 
 @click.command()
 @files_argument
-@click.option(
-    "--task-id-attribute", multiple=True, help="An attribute that holds the task id, beside the built-in ones."
-)
+@reading_options
 @json_option
-def steps(files: tuple[Path, ...], task_id_attribute: tuple[str, ...], *, as_json: bool) -> None:
+def steps(files: tuple[Path, ...], *, reading: Reading, as_json: bool) -> None:
     """Show which steps the reader finds in FILES, per trace and per session.
 
     FILES hold OTLP as JSON lines or protobuf (log records beside their spans), JSON exports of LangSmith, Langfuse or
     ATIF, or canonical partitions, also gzipped; - stands for standard input. Exit code 1: something could not be read.
     """
     found = read_trace_files(files)
-    traces = found.traces(ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *task_id_attribute)))
+    traces = found.traces(reading.settings)
     partitions = [*found.partitions, *all_partitions(traces)]
     for partition in partitions:
-        described = describe(partition)
+        described = describe(apply_policy(partition, reading.policy))
         if as_json:
             emit_json(described)
         else:

@@ -1,5 +1,8 @@
 """Conventions declared in YAML: read without code, and refused by name."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from stepacc_core.errors import ConfigError
@@ -54,3 +57,10 @@ def test_what_is_no_mapping_is_refused_by_name(text: str, said: str) -> None:
         parse_mappings(text, name="ours.yaml")
 
     assert said in str(caught.value)
+
+
+def test_the_example_of_the_documentation_is_taken() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reading.md").read_text()
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+    assert [mapping.name for mapping in parse_mappings(example, name="reading.md")] == ["our agents", "manager"]
