@@ -1,8 +1,9 @@
 """Who speaks which dialect: one ordered table, and the canonical span that its readers make together.
 
 A span may speak several dialects at once (GenAI attributes with Traceloop's beside them, anything stored by MLflow).
-Every dialect that recognises it is read, and field by field the first of the table that says something wins. To add
-a dialect, write a module with `recognises` and `read` and give it its row.
+Every dialect that recognises it is read, and field by field the first of the table that says something wins. MLflow
+stands behind the producers: its server adds kind, name and input to their spans. To add a dialect, write a module with
+`recognises` and `read` and give it its row.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,12 +48,12 @@ TABLE: tuple[Convention, ...] = (
     Convention("OpenTelemetry GenAI", genai.recognises, genai.read),
     Convention("OpenTelemetry GenAI events", genai_events.recognises, genai_events.read),
     Convention("Langfuse", langfuse.recognises, langfuse.read),
-    Convention("MLflow", mlflow.recognises, mlflow.read),
     Convention("LangSmith", langsmith.recognises, langsmith.read),
     Convention("Vercel AI SDK", vercel.recognises, vercel.read),
     Convention("Google ADK", adk.recognises, adk.read),
     Convention("Pydantic AI", pydantic_ai.recognises, pydantic_ai.read),
     Convention("Claude Code", claude_code.recognises, claude_code.read),
+    Convention("MLflow", mlflow.recognises, mlflow.read),
     Convention("model attributes", model_attributes.recognises, model_attributes.read),
 )
 

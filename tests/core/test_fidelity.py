@@ -1,10 +1,13 @@
 """The recorded traces of real producers give the true steps: which of them do is written down, so it cannot shrink."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from stepacc_core.conventions import mlflow
+from stepacc_core.conventions.recognise import read_span
 from stepacc_core.reading import canonicalise, group_by_trace, session_partition, trace_partition
 from stepacc_core.steps import collect_steps
 from tests.fidelity import TRACES, difference, main, manifest, outcome, raw_spans, traces
@@ -66,6 +69,21 @@ def test_the_order_and_number_of_deliveries_does_not_matter(file: str) -> None:
         twice = canonicalise(trace_id, spans + spans[::-1])
         assert twice.spans == once.spans
         assert [gap.kind for gap in twice.gaps] == ["delivered_twice", *(gap.kind for gap in once.gaps)]
+
+
+@pytest.mark.parametrize("file", sorted(ENTRIES))
+def test_what_mlflow_adds_to_a_span_overrules_nothing_that_its_producer_said(file: str) -> None:
+    """Its server puts a kind on the spans of other conventions, whose names are then those of operations, not tools."""
+    for trace_id, spans in group_by_trace(raw_spans(file)).items():
+        kinds = {span.span_id: read_span(span)[0].kind for span in spans}
+        added = [
+            replace(span, attributes={**span.attributes, "mlflow.spanType": kinds[span.span_id]})
+            for span in spans
+            if kinds[span.span_id] in mlflow.KINDS
+        ]
+        rest = [span for span in spans if kinds[span.span_id] not in mlflow.KINDS]
+        assert added
+        assert canonicalise(trace_id, added + rest) == canonicalise(trace_id, spans)
 
 
 def test_the_summary_counts_and_names_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
