@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+LIVE := .venv-live
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo dev test test-all check bench fidelity clean
+.PHONY: help demo dev test test-all test-live check bench fidelity clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -16,10 +17,13 @@ dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 	@exec $(BIN)/stepacc dev
 
 test: check ## everything that must hold, in under ten minutes
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not live"
 
 test-all: test ## the tests, and then those that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-live: $(VENV)/.dev $(LIVE)/.installed ## the stores against real servers of Phoenix and MLflow (1.3 GB)
+	$(BIN)/python -m pytest -m live tests/live
 
 check: $(VENV)/.dev ## format, lint and types
 	$(BIN)/ruff format --check .
@@ -44,5 +48,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.demo $@
 
-clean: ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+# The servers have an environment of their own; nothing of stepacc is in it.
+$(LIVE)/.installed: tests/live/constraints-live.txt
+	$(PYTHON) -m venv --clear $(LIVE)
+	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $< 'arize-phoenix[pg]' mlflow psycopg2-binary
+	@touch $@
+
+clean: ## remove the environments and caches
+	rm -rf $(VENV) $(LIVE) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
