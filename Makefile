@@ -32,6 +32,7 @@ check: $(VENV)/.dev ## format, lint and types
 
 bench: $(VENV)/.dev ## timings beside their yardsticks
 	$(BIN)/python -m benchmarks.alignment
+	$(BIN)/python -m benchmarks.ingest
 
 fidelity: $(VENV)/.dev ## how many recorded traces give their true tool steps
 	$(BIN)/python -m tests.fidelity
