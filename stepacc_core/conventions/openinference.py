@@ -1,7 +1,7 @@
 """OpenInference: `openinference.span.kind`, `tool.*`, `llm.*`, `input.value` and `output.value`."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from stepacc_core.conventions.arguments import arguments_of, is_schema
 from stepacc_core.conventions.completions import asks_for_tools, calls_in, tool_call, unique
@@ -10,20 +10,9 @@ from stepacc_core.conventions.naming import real_id
 from stepacc_core.conventions.values import grouped, identifier, indexed, integer, mapping, number, parsed, text
 from stepacc_core.model import RawSpan, SpanKind, ToolCall
 
-KINDS = frozenset(
-    {
-        "TOOL",
-        "AGENT",
-        "LLM",
-        "CHAIN",
-        "RETRIEVER",
-        "EMBEDDING",
-        "RERANKER",
-        "GUARDRAIL",
-        "EVALUATOR",
-        "PROMPT",
-    }
-)
+KINDS = frozenset(get_args(SpanKind)) - {"UNKNOWN"}
+"""The canonical kinds are this convention's own."""
+
 _MARKS = ("openinference.span.kind", "tool.name", "llm.model_name")
 _MESSAGES = "llm.output_messages."
 
