@@ -17,6 +17,7 @@ from stepacc_dagster.database import open_database
 from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
+from stepacc_dagster.local.interrupts import interrupts_kept
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.sources import Source, evaluator_of
@@ -109,7 +110,7 @@ class LocalEvaluation:
 
     def _run(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> RunOutcome:
         ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
-        with warnings.catch_warnings():
+        with interrupts_kept(), warnings.catch_warnings():
             # Dagster's own calls of what newer versions of Python deprecate are nothing that a user can mend.
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"dagster\b")
             result = self._job.execute_in_process(
@@ -123,8 +124,6 @@ class LocalEvaluation:
                 },
                 raise_on_error=False,
             )
-        if any(_is_interruption(event) for event in result.all_events):
-            raise KeyboardInterrupt  # Dagster takes it for the failure of one run, and the next would begin
         return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
 
 
@@ -156,11 +155,6 @@ def local_source(name: str | None) -> Source:
     asked = f"There is no source `{name}`" if name else "Name a source with --source"
     msg = f"{asked}; configured in {defs_folder()} are: {known}. A source has a folder there with its defs.yaml."
     raise ConfigError(msg)
-
-
-def _is_interruption(event: dg.DagsterEvent) -> bool:
-    error = getattr(event.event_specific_data, "error", None)
-    return error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__
 
 
 def _first_error(result: dg.ExecuteInProcessResult) -> str | None:

@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from stepacc_dagster.database import DAGSTER_URL_VARIABLE
+from stepacc_dagster.local.interrupts import interrupts_kept
 from tests.cli_access import COMMAND, RECORDED, RECORDED_STEPS, stepacc, stepacc_process
 from tests.fidelity import TRACES, raw_spans
 from tests.integration.conftest import Server, opened
@@ -198,11 +199,17 @@ def test_a_run_that_goes_well_prints_nothing_of_its_own(land: Callable[..., None
     assert said.err.splitlines() == [f"shop: 1 partition, {key(0)} to {key(0)}", "1 of 1 runs succeeded."]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_an_interrupt_ends_the_command_and_not_just_one_of_its_runs(home: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "handler"),
+    [(signal.SIGINT, "default_int_handler"), (signal.SIGTERM, "default_int_handler"), (signal.SIGTERM, "SIG_IGN")],
+    ids=["SIGINT", "SIGTERM", "SIGTERM in the background of a shell"],
+)
+def test_an_interrupt_ends_the_command_and_not_just_one_of_its_runs(
+    home: Path, number: signal.Signals, handler: str
+) -> None:
     configure(home, max_partitions_per_run=1)
     last = 60
-    code = COMMAND[-1].replace("import sys;", "import sys, signal; signal.signal(2, signal.default_int_handler);")
+    code = COMMAND[-1].replace("import sys;", f"import sys, signal; signal.signal(2, signal.{handler});")
     command = [*COMMAND[:-1], code, "ingest", "--to", key(last)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         while runs() < 2 and process.poll() is None:
@@ -212,6 +219,24 @@ def test_an_interrupt_ends_the_command_and_not_just_one_of_its_runs(home: Path, 
     assert process.returncode == 1
     assert err.split() == f"shop: {last + 1} partitions, {key(0)} to {key(last)} Aborted!".split()
     assert runs() < last
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_an_interrupt_that_somebody_else_takes_is_not_lost(number: signal.Signals) -> None:
+    """As Dagster does before and after the steps of a run."""
+
+    def take() -> None:
+        with interrupts_kept():
+            signal.signal(number, lambda *_: None)
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        take()
+    assert signal.getsignal(number) is before
+    with interrupts_kept():
+        signal.signal(number, signal.SIG_IGN)
+    assert signal.getsignal(number) is before
 
 
 def runs() -> int:

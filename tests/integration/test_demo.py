@@ -108,7 +108,8 @@ def test_an_interrupted_demo_leaves_nothing_running_and_can_be_run_again(open_ho
         time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.split()) == (1, ["Aborted!"])
+    assert process.returncode == 1
+    assert err.split()[-1] == "Aborted!"
     assert local.nothing_left(open_home)
     complete(stepacc_process("demo", environment={"STEPACC_HOME": str(open_home)}, given=b""))
 
