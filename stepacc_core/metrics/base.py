@@ -86,9 +86,10 @@ def build_config(metric: Metric[ConfigT], values: Mapping[str, Any]) -> ConfigT:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "config"
         allowed = ", ".join(metric.config_model.model_fields)
+        said = first["msg"].removeprefix("Value error, ")
         given = "" if first["type"] == "value_error" else f"; given {first['input']!r}"
         hint = f"; the fields are {allowed}" if first["type"] == "extra_forbidden" else ""
-        msg = f"Config of `{metric.manifest.name}`, field `{field}`: {first['msg']}{given}{hint}."
+        msg = f"Config of `{metric.manifest.name}`, field `{field}`: {said}{given}{hint}."
         raise ConfigError(msg) from None
 
 

@@ -1,6 +1,7 @@
 """The local PostgreSQL server: one that runs while anybody uses it, and one for a test session."""
 
 import fcntl
+import os
 import shutil
 import subprocess
 import tempfile
@@ -93,6 +94,8 @@ def throwaway_postgres() -> Iterator[LocalPostgres]:
     with account.popen(command, stdin=subprocess.PIPE):  # leaving it closes the pipe
         try:
             programs = usable_by(account, binaries, folder / "binaries")
+            for copied, _, _ in os.walk(folder / "binaries"):  # for the watchdog, which is to remove them
+                account.give(Path(copied))
             server = LocalPostgres(folder, account, programs, sockets=folder, settings=_THROWAWAY)
             try:
                 server.start()

@@ -94,7 +94,10 @@ def test_a_group_is_refused_by_position_when_the_occurrence_is_scored() -> None:
     result = METRIC.score(partition("a", expected_steps=[["a"]]), config(scoring_method="strict_position"))
 
     assert result.code == "group_under_strict_position"
-    assert FIRST.score(partition("a", expected_steps=[["a"]])).code == "group_under_strict_position"
+    assert (
+        FIRST.score(partition("a", expected_steps=[["a"]]), build_config(FIRST, {})).code
+        == "group_under_strict_position"
+    )
 
 
 def test_a_span_without_start_fails_its_occurrence() -> None:
@@ -165,10 +168,10 @@ def test_by_position_there_is_no_edit_distance_but_extra_steps() -> None:
 def test_the_first_version_is_strict_position_under_the_same_names() -> None:
     trace = partition("x", "a", expected_steps=["a"])
 
-    first = FIRST.score(trace)
+    first = FIRST.score(trace, build_config(FIRST, {}))
 
     assert first == METRIC.score(trace, config(scoring_method="strict_position"))
-    assert METRIC.score(trace).score == 0.5
+    assert METRIC.score(trace, config()).score == 0.5
 
 
 def test_an_evaluation_is_recognised_by_steps_and_reference_alone() -> None:
