@@ -9,19 +9,20 @@ from stepacc_core.conventions.values import parsed, text
 from stepacc_core.model import RawSpan, SpanKind
 
 _AGENT_NAME = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
-_MARKS = (
-    "gcp.vertex.agent.event_id",
-    "gcp.vertex.agent.invocation_id",
-    "gcp.vertex.agent.llm_response",
-    "gcp.vertex.agent.tool_call_args",
+MARKS = frozenset(
+    {
+        "gcp.vertex.agent.event_id",
+        "gcp.vertex.agent.invocation_id",
+        "gcp.vertex.agent.llm_response",
+        "gcp.vertex.agent.tool_call_args",
+    }
 )
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention, or is named in its way under its scope."""
-    return any(mark in span.attributes for mark in _MARKS) or (
-        span.scope_name == "gcp.vertex.agent" and _kind(span) is not None
-    )
+    """Tell whether a span without such attributes is named in this convention's way under its scope."""
+    return span.scope_name == "gcp.vertex.agent" and _kind(span) is not None
 
 
 def read(span: RawSpan) -> Fields:

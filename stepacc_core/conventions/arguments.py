@@ -20,7 +20,7 @@ def arguments_of(value: Any) -> Any:
     if isinstance(value, str) and not value.strip():
         return {}
     found = parsed(value)
-    return unwrapped(found) if isinstance(found, Mapping) else found
+    return unwrapped(found) if isinstance(found, dict) else found
 
 
 def unwrapped(value: Mapping[str, Any]) -> Any:
@@ -29,6 +29,8 @@ def unwrapped(value: Mapping[str, Any]) -> Any:
     - `{args, kwargs}` of a traced Python call, when nothing is positional: the keyword arguments;
     - `{inputs | input_str, tags, metadata, kwargs}` of a traced run: its inputs, or its input text.
     """
+    if "kwargs" not in value:  # all of them have it
+        return dict(value)
     keys = set(value)
     if keys >= _CALL_WRAPPER and keys <= _CALL_WRAPPER | _CALL_WRAPPER_EXTRAS:
         named = value["kwargs"]

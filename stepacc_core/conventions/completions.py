@@ -12,12 +12,12 @@
 | Vercel | `{toolCallId, toolName, input}` |
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from stepacc_core.conventions.arguments import arguments_of
 from stepacc_core.conventions.naming import UNNAMED, bare, real_id
-from stepacc_core.conventions.values import identifier, mapping, parsed
+from stepacc_core.conventions.values import identifier, parsed
 from stepacc_core.model import ToolCall
 
 _DEEPEST = 12
@@ -68,7 +68,14 @@ def calls_in(completion: Any) -> tuple[ToolCall, ...]:
 
     Only what the model put out counts: conversation histories are not descended into.
     """
-    return unique(_walk(completion, _DEEPEST))
+    return calls_of(parsed(completion))
+
+
+def calls_of(completion: Any) -> tuple[ToolCall, ...]:
+    """Return the tool calls of a completion that is parsed already, as `calls_in` does."""
+    found: list[ToolCall] = []
+    _walk(completion, _DEEPEST, found)
+    return unique(found)
 
 
 def unique(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
@@ -94,43 +101,43 @@ def _weight(call: ToolCall) -> tuple[bool, bool, int]:
     return (call.name != UNNAMED, isinstance(call.arguments, dict), len(str(call.arguments)))
 
 
-def _walk(value: Any, depth: int) -> Iterator[ToolCall]:
-    found = parsed(value)
+def _walk(value: Any, depth: int, found: list[ToolCall]) -> None:
+    """Add the calls in a value to those found; a list to add to, since generators within generators are slow."""
     if depth <= 0:
         return
-    if isinstance(found, list | tuple):
-        for item in found:
-            if isinstance(item, Mapping | list):
-                yield from _walk(item, depth - 1)
-    elif isinstance(found, Mapping):
-        call = _as_call(found)
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, dict | list):
+                _walk(item, depth - 1, found)
+    elif isinstance(value, dict):
+        call = _as_call(value)
         if call is not None:
-            yield call
+            found.append(call)
         else:
-            yield from _inside(found, depth)
+            _walk_inside(value, depth, found)
 
 
-def _inside(holder: Mapping[str, Any], depth: int) -> Iterator[ToolCall]:
+def _walk_inside(holder: dict[str, Any], depth: int, found: list[ToolCall]) -> None:
     for key in _CONTAINERS:
         inner = holder.get(key)
-        if isinstance(inner, Mapping | list):
-            yield from _walk(inner, depth - 1)
+        if isinstance(inner, dict | list):
+            _walk(inner, depth - 1, found)
     if not holder.get("tool_calls"):
         extra = holder.get("additional_kwargs")
-        if isinstance(extra, Mapping):
-            yield from _walk(extra, depth - 1)
+        if isinstance(extra, dict):
+            _walk(extra, depth - 1, found)
         legacy = holder.get("function_call")
-        if isinstance(legacy, Mapping) and legacy.get("name"):
-            yield tool_call(legacy.get("name"), None, legacy.get("arguments"))
+        if isinstance(legacy, dict) and legacy.get("name"):
+            found.append(tool_call(legacy.get("name"), None, legacy.get("arguments")))
 
 
-def _as_call(item: Mapping[str, Any]) -> ToolCall | None:
+def _as_call(item: dict[str, Any]) -> ToolCall | None:
     for key in ("function_call", "functionCall", "toolUse"):
         inner = item.get(key)
-        if isinstance(inner, Mapping) and "name" in inner and "role" not in item:
+        if isinstance(inner, dict) and "name" in inner and "role" not in item:
             return tool_call(inner.get("name"), _first(inner, _ID_KEYS), _first(inner, _ARGUMENT_KEYS))
-    if isinstance(item.get("function"), Mapping):
-        function = mapping(item["function"])
+    function = item.get("function")
+    if isinstance(function, dict):
         return tool_call(function.get("name"), _first(item, _ID_KEYS), function.get("arguments"))
     if "toolName" in item:
         return tool_call(item["toolName"], _first(item, _ID_KEYS), _first(item, _ARGUMENT_KEYS))
@@ -140,5 +147,9 @@ def _as_call(item: Mapping[str, Any]) -> ToolCall | None:
     return None
 
 
-def _first(item: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((item[key] for key in keys if item.get(key) is not None), None)
+def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        value = item.get(key)
+        if value is not None:
+            return value
+    return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeVar
 
 from stepacc_core.model import SpanKind, ToolCall
@@ -38,28 +39,30 @@ def merge(readings: Sequence[Fields]) -> Fields:
 
     Arguments are the exception: an object wins over text, since only an object says which argument is which.
     """
-    if not readings:
-        return NOTHING
-    if len(readings) == 1:
-        return readings[0]
+    return reduce(_filled, readings) if readings else NOTHING
+
+
+def _filled(one: Fields, other: Fields) -> Fields:
+    """Return what one says, and where it says nothing what the other does."""
     return Fields(
-        kind=_first([r.kind for r in readings]),
-        tool_name=_first([r.tool_name for r in readings]),
-        arguments=_best_arguments([r.arguments for r in readings]),
-        call_id=_first([r.call_id for r in readings]),
-        agent_name=_first([r.agent_name for r in readings]),
-        tool_calls=next((r.tool_calls for r in readings if r.tool_calls), ()),
-        announced=any(r.announced for r in readings),
-        output=_first([r.output for r in readings]),
-        input_tokens=_first([r.input_tokens for r in readings]),
-        output_tokens=_first([r.output_tokens for r in readings]),
-        cost_usd=_first([r.cost_usd for r in readings]),
+        kind=_first(one.kind, other.kind),
+        tool_name=_first(one.tool_name, other.tool_name),
+        arguments=_better_arguments(one.arguments, other.arguments),
+        call_id=_first(one.call_id, other.call_id),
+        agent_name=_first(one.agent_name, other.agent_name),
+        tool_calls=one.tool_calls or other.tool_calls,
+        announced=one.announced or other.announced,
+        output=_first(one.output, other.output),
+        input_tokens=_first(one.input_tokens, other.input_tokens),
+        output_tokens=_first(one.output_tokens, other.output_tokens),
+        cost_usd=_first(one.cost_usd, other.cost_usd),
     )
 
 
-def _first(values: list[_T | None]) -> _T | None:
-    return next((value for value in values if value is not None), None)
+def _first(one: _T | None, other: _T | None) -> _T | None:
+    return other if one is None else one
 
 
-def _best_arguments(values: list[Any]) -> Any:
-    return next((value for value in values if isinstance(value, dict)), _first(values))
+def _better_arguments(one: Any, other: Any) -> Any:
+    is_better = one is None or (isinstance(other, dict) and not isinstance(one, dict))
+    return other if is_better else one

@@ -1,7 +1,7 @@
 """OpenTelemetry GenAI semantic conventions, the current form: `gen_ai.*` attributes on the span."""
 
 from stepacc_core.conventions.arguments import arguments_of
-from stepacc_core.conventions.completions import asks_for_tools, calls_in
+from stepacc_core.conventions.completions import asks_for_tools, calls_of
 from stepacc_core.conventions.fields import Fields
 from stepacc_core.conventions.naming import real_id
 from stepacc_core.conventions.values import identifier, integer, number, parsed, text
@@ -18,38 +18,35 @@ KINDS: dict[str, SpanKind] = {
 }
 """Kinds of operations; any other operation (workflows, planning, creating an agent, a vendor's own) is a CHAIN."""
 
-_MARKS = (
-    "gen_ai.operation.name",
-    "gen_ai.tool.name",
-    "gen_ai.tool.call.arguments",
-    "gen_ai.agent.name",
-    "gen_ai.output.messages",
-    "gen_ai.request.model",
-    "gen_ai.provider.name",
-    "gen_ai.system",
+MARKS = frozenset(
+    {
+        "gen_ai.operation.name",
+        "gen_ai.tool.name",
+        "gen_ai.tool.call.arguments",
+        "gen_ai.agent.name",
+        "gen_ai.output.messages",
+        "gen_ai.request.model",
+        "gen_ai.provider.name",
+        "gen_ai.system",
+    }
 )
-
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    attributes = span.attributes
-    return any(mark in attributes for mark in _MARKS)
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:
     """Read what the span says in this convention."""
     attributes = span.attributes
     operation = text(attributes, "gen_ai.operation.name")
-    messages = attributes.get("gen_ai.output.messages")
+    messages = parsed(attributes.get("gen_ai.output.messages"))
     return Fields(
         kind=None if operation is None else KINDS.get(operation.lower(), "CHAIN"),
         tool_name=text(attributes, "gen_ai.tool.name"),
         arguments=arguments_of(attributes.get("gen_ai.tool.call.arguments")),
         call_id=real_id(identifier(attributes.get("gen_ai.tool.call.id"))),
         agent_name=text(attributes, "gen_ai.agent.name"),
-        tool_calls=calls_in(messages) if messages is not None else (),
+        tool_calls=calls_of(messages),
         announced=asks_for_tools(attributes.get("gen_ai.response.finish_reasons")),
-        output=parsed(attributes.get("gen_ai.tool.call.result") if operation == "execute_tool" else messages),
+        output=parsed(attributes.get("gen_ai.tool.call.result")) if operation == "execute_tool" else messages,
         input_tokens=integer(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
         output_tokens=integer(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
         cost_usd=number(attributes, "gen_ai.usage.cost"),

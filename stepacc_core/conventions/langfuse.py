@@ -20,10 +20,8 @@ KINDS: dict[str, SpanKind] = {
     "evaluator": "EVALUATOR",
 }
 
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    return "langfuse.observation.type" in span.attributes
+MARKS = frozenset({"langfuse.observation.type"})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

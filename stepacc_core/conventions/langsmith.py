@@ -16,10 +16,8 @@ KINDS: dict[str, SpanKind] = {
     "parser": "CHAIN",
 }
 
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    return "langsmith.span.kind" in span.attributes
+MARKS = frozenset({"langsmith.span.kind"})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

@@ -7,10 +7,8 @@ from stepacc_core.model import RawSpan
 
 CALL = "tools/call"
 
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    return "mcp.method.name" in span.attributes
+MARKS = frozenset({"mcp.method.name"})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

@@ -24,10 +24,8 @@ KINDS: dict[str, SpanKind] = {
     "EVALUATOR": "EVALUATOR",
 }
 
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    return "mlflow.spanType" in span.attributes
+MARKS = frozenset({"mlflow.spanType"})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

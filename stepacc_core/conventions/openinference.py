@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast, get_args
 
 from stepacc_core.conventions.arguments import arguments_of, is_schema
-from stepacc_core.conventions.completions import asks_for_tools, calls_in, tool_call, unique
+from stepacc_core.conventions.completions import asks_for_tools, calls_of, tool_call, unique
 from stepacc_core.conventions.fields import Fields
 from stepacc_core.conventions.naming import real_id
 from stepacc_core.conventions.values import grouped, identifier, indexed, integer, mapping, number, parsed, text
@@ -13,14 +13,9 @@ from stepacc_core.model import RawSpan, SpanKind, ToolCall
 KINDS = frozenset(get_args(SpanKind)) - {"UNKNOWN"}
 """The canonical kinds are this convention's own."""
 
-_MARKS = ("openinference.span.kind", "tool.name", "llm.model_name")
+MARKS = frozenset({"openinference.span.kind", "tool.name", "llm.model_name"})
+"""Attributes of this convention; a span with any of them is read by it."""
 _MESSAGES = "llm.output_messages."
-
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    attributes = span.attributes
-    return any(mark in attributes for mark in _MARKS)
 
 
 def read(span: RawSpan) -> Fields:
@@ -28,16 +23,17 @@ def read(span: RawSpan) -> Fields:
     attributes = span.attributes
     kind = _kind(attributes)
     metadata = mapping(attributes.get("metadata"))
+    output = parsed(attributes.get("output.value"))
     is_model = kind == "LLM"
     return Fields(
         kind=kind,
         tool_name=text(attributes, "tool.name"),
         arguments=None if is_model else _arguments(attributes),
-        call_id=None if is_model else _call_id(attributes, metadata),
+        call_id=None if is_model else _call_id(attributes, metadata, output),
         agent_name=text(attributes, "agent.name", "graph.node.id") or text(metadata, "lc_agent_name"),
-        tool_calls=_calls(attributes) if is_model else (),
+        tool_calls=_calls(attributes, output) if is_model else (),
         announced=is_model and asks_for_tools(attributes.get("llm.finish_reason")),
-        output=parsed(attributes.get("output.value")),
+        output=output,
         input_tokens=integer(attributes, "llm.token_count.prompt"),
         output_tokens=integer(attributes, "llm.token_count.completion"),
         cost_usd=number(attributes, "llm.cost.total"),
@@ -59,14 +55,14 @@ def _arguments(attributes: Mapping[str, Any]) -> Any:
     return None if parameters is None or is_schema(parameters) else arguments_of(parameters)
 
 
-def _call_id(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> str | None:
+def _call_id(attributes: Mapping[str, Any], metadata: Mapping[str, Any], output: Any) -> str | None:
     for key in ("tool.id", "tool_call.id", "tool.call_id"):
         found = real_id(identifier(attributes.get(key)))
         if found is not None:
             return found
     found = real_id(identifier(metadata.get("tool_call_id")))
-    if found is None and "tool.name" in attributes:
-        found = _id_in_result(mapping(attributes.get("output.value")))
+    if found is None and "tool.name" in attributes and isinstance(output, dict):
+        found = _id_in_result(output)
     return found
 
 
@@ -84,7 +80,7 @@ def _id_in_result(result: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _calls(attributes: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+def _calls(attributes: Mapping[str, Any], output: Any) -> tuple[ToolCall, ...]:
     """Return the calls of the flattened messages; without any messages, those of the provider's own response."""
     messages = grouped(indexed(attributes, _MESSAGES))
     if messages:
@@ -92,7 +88,7 @@ def _calls(attributes: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     legacy = mapping(attributes.get("llm.function_call"))
     if legacy.get("name"):
         return (tool_call(legacy.get("name"), None, legacy.get("arguments")),)
-    return calls_in(attributes.get("output.value"))
+    return calls_of(output)
 
 
 def _message_calls(message: dict[str, Any]) -> Iterator[ToolCall]:

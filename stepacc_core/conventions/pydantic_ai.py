@@ -6,12 +6,8 @@ from stepacc_core.conventions.fields import Fields
 from stepacc_core.conventions.values import parsed, sequence, text
 from stepacc_core.model import RawSpan, SpanKind
 
-_MARKS = ("logfire.msg", "logfire.json_schema", "model_request_parameters", "tool_arguments")
-
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    return any(mark in span.attributes for mark in _MARKS)
+MARKS = frozenset({"logfire.msg", "logfire.json_schema", "model_request_parameters", "tool_arguments"})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

@@ -8,6 +8,7 @@ stands behind the producers: its server adds kind, name and input to their spans
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stepacc_core.conventions import (
     adk,
@@ -34,27 +35,39 @@ from stepacc_core.model import CanonicalSpan, Gap, RawSpan, SpanKind
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """One row of the table: its name in messages, when it applies, and how it is read."""
+    """One row of the table.
+
+    Attributes:
+        name: what messages call it.
+        read: how it is read.
+        marks: attributes of which a span has at least one; their values do not matter.
+        also: what tells such a span besides.
+    """
 
     name: str
-    recognises: Callable[[RawSpan], bool]
     read: Callable[[RawSpan], Fields]
+    marks: frozenset[str] = frozenset()
+    also: Callable[[RawSpan], bool] | None = None
+
+    def recognises(self, span: RawSpan) -> bool:
+        """Tell whether the convention applies to a span."""
+        return not self.marks.isdisjoint(span.attributes) or (self.also is not None and self.also(span))
 
 
 TABLE: tuple[Convention, ...] = (
-    Convention("Traceloop (OpenLLMetry)", traceloop.recognises, traceloop.read),
-    Convention("OpenInference", openinference.recognises, openinference.read),
-    Convention("MCP", mcp.recognises, mcp.read),
-    Convention("OpenTelemetry GenAI", genai.recognises, genai.read),
-    Convention("OpenTelemetry GenAI events", genai_events.recognises, genai_events.read),
-    Convention("Langfuse", langfuse.recognises, langfuse.read),
-    Convention("LangSmith", langsmith.recognises, langsmith.read),
-    Convention("Vercel AI SDK", vercel.recognises, vercel.read),
-    Convention("Google ADK", adk.recognises, adk.read),
-    Convention("Pydantic AI", pydantic_ai.recognises, pydantic_ai.read),
-    Convention("Claude Code", claude_code.recognises, claude_code.read),
-    Convention("MLflow", mlflow.recognises, mlflow.read),
-    Convention("model attributes", model_attributes.recognises, model_attributes.read),
+    Convention("Traceloop (OpenLLMetry)", traceloop.read, traceloop.MARKS),
+    Convention("OpenInference", openinference.read, openinference.MARKS),
+    Convention("MCP", mcp.read, mcp.MARKS),
+    Convention("OpenTelemetry GenAI", genai.read, genai.MARKS),
+    Convention("OpenTelemetry GenAI events", genai_events.read, also=genai_events.recognises),
+    Convention("Langfuse", langfuse.read, langfuse.MARKS),
+    Convention("LangSmith", langsmith.read, langsmith.MARKS),
+    Convention("Vercel AI SDK", vercel.read, vercel.MARKS),
+    Convention("Google ADK", adk.read, adk.MARKS, also=adk.recognises),
+    Convention("Pydantic AI", pydantic_ai.read, pydantic_ai.MARKS),
+    Convention("Claude Code", claude_code.read, also=claude_code.recognises),
+    Convention("MLflow", mlflow.read, mlflow.MARKS),
+    Convention("model attributes", model_attributes.read, model_attributes.MARKS),
 )
 
 TOOL_NAME_ATTRIBUTES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
@@ -66,11 +79,27 @@ _NEVER_TOOL_OPERATIONS = frozenset(
 )
 _MAKING_AN_AGENT = "create_agent"
 _OWN_AGENT_NAME = "aip.agent.name"
+_MARKS = frozenset[str]().union(*(convention.marks for convention in TABLE))
+_TOLD_OTHERWISE = tuple((convention, convention.also) for convention in TABLE if convention.also is not None)
 
 
 def recognised(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> bool:
     """Tell whether any convention knows the span."""
-    return any(m.recognises(span) for m in mappings) or any(c.recognises(span) for c in TABLE)
+    return any(m.recognises(span) for m in mappings) or bool(spoken(span))
+
+
+def spoken(span: RawSpan) -> tuple[Convention, ...]:
+    """Return the conventions that recognise a span, in the order of the table.
+
+    One pass over the span's attributes tells; few combinations of marks occur, and each is looked up in the table once.
+    """
+    also = tuple(convention.name for convention, tells in _TOLD_OTHERWISE if tells(span))
+    return _rows(_MARKS.intersection(span.attributes), also)
+
+
+@lru_cache(maxsize=1_024)
+def _rows(marks: frozenset[str], also: tuple[str, ...]) -> tuple[Convention, ...]:
+    return tuple(c for c in TABLE if c.name in also or not c.marks.isdisjoint(marks))
 
 
 def require_recognised(spans: Iterable[RawSpan], mappings: Sequence[DeclaredMapping] = ()) -> None:
@@ -97,10 +126,9 @@ def read_span(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> tuple[
 
     A span that no convention knows is of kind UNKNOWN.
     """
-    readings = [m.read(span) for m in mappings if m.recognises(span)]
-    declared = merge(readings)
-    readings += [c.read(span) for c in TABLE if c.recognises(span)]
-    fields = merge(readings)
+    own = [m.read(span) for m in mappings if m.recognises(span)]
+    declared = merge(own)
+    fields = merge([*own, *(c.read(span) for c in spoken(span))])
     kind = declared.kind or _kind(span, fields.kind)
     name, full_name, gaps = _tool_name(span, fields) if kind == "TOOL" else (None, None, ())
     arguments, more = _arguments(span, fields) if kind == "TOOL" else (None, ())

@@ -24,13 +24,8 @@ _REQUESTS: dict[str, SpanKind] = {
     "rerank": "RERANKER",
 }
 _CREW = "crewai.crew.id"
-_MARKS = ("traceloop.span.kind", "traceloop.entity.name", "llm.request.type", _CREW)
-
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    attributes = span.attributes
-    return any(mark in attributes for mark in _MARKS)
+MARKS = frozenset({"traceloop.span.kind", "traceloop.entity.name", "llm.request.type", _CREW})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

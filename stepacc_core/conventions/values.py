@@ -14,6 +14,7 @@ from typing import Any
 DEEPEST = 200
 """Levels of nesting that are read; deeper JSON stays text."""
 
+_JSON_SPACE = " \t\n\r"
 _LONGEST_REPR = 100_000
 _DEEPEST_REPR = 50
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -72,9 +73,13 @@ def decode(written: str) -> Any:
     Raises:
         ValueError: the text is not JSON, or nests too deeply to be read.
     """
+    trimmed = written.strip(_JSON_SPACE)
     try:
-        value = _DECODER.decode(written)
-        return storable(value) if _may_be_unstorable(written) else value
+        value, end = _DECODER.raw_decode(trimmed)
+        if end != len(trimmed):
+            msg = "Extra data"
+            raise json.JSONDecodeError(msg, trimmed, end)
+        return storable(value) if _may_be_unstorable(trimmed) else value
     except RecursionError:
         msg = "it nests too deeply to be read"
         raise ValueError(msg) from None
@@ -119,8 +124,7 @@ def parsed(value: Any) -> Any:
         return value
     try:
         found = decode(stripped)
-        may_be_deep = stripped.count("[") + stripped.count("{") > DEEPEST
-        return value if may_be_deep and not is_shallow(found) else found
+        return value if _may_nest_deeper(stripped, DEEPEST) and not is_shallow(found) else found
     except ValueError:
         literal = _literal(stripped)
         return value if literal is None else literal
@@ -128,12 +132,19 @@ def parsed(value: Any) -> Any:
 
 def _literal(written: str) -> Any:
     """Read the `repr` of a dict or list, as a producer that calls `str` on its arguments leaves it."""
-    if written[0] not in "{[" or len(written) > _LONGEST_REPR or _depth(written) > _DEEPEST_REPR:
+    if written[0] not in "{[" or len(written) > _LONGEST_REPR:
+        return None
+    if _may_nest_deeper(written, _DEEPEST_REPR) and _depth(written) > _DEEPEST_REPR:
         return None
     try:
         return storable(_jsonable(ast.literal_eval(written)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
+
+
+def _may_nest_deeper(written: str, levels: int) -> bool:
+    """Tell, without looking at the nesting, whether there are brackets enough for more levels than these."""
+    return len(written) > levels and written.count("{") + written.count("[") + written.count("(") > levels
 
 
 def _depth(written: str) -> int:

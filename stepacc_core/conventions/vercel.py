@@ -7,10 +7,8 @@ from stepacc_core.conventions.naming import real_id
 from stepacc_core.conventions.values import identifier, integer, parsed, text
 from stepacc_core.model import RawSpan, SpanKind
 
-
-def recognises(span: RawSpan) -> bool:
-    """Tell whether the span carries attributes of this convention."""
-    return "ai.operationId" in span.attributes or "ai.toolCall.name" in span.attributes
+MARKS = frozenset({"ai.operationId", "ai.toolCall.name"})
+"""Attributes of this convention; a span with any of them is read by it."""
 
 
 def read(span: RawSpan) -> Fields:

@@ -25,7 +25,8 @@ def arguments_from_completions(draft: Draft) -> Draft:
     gaps = [Gap("arguments_not_recorded", detail, tuple(missing))] if missing else []
     filled = {span.span_id for span in changes}
     kept = [g for g in draft.gaps if g.kind != "unparsable_arguments" or not filled.issuperset(g.span_ids)]
-    return replace(draft, gaps=tuple(kept)).changed(changes, gaps)
+    unresolved = draft if len(kept) == len(draft.gaps) else replace(draft, gaps=tuple(kept))
+    return unresolved.changed(changes, gaps)
 
 
 def hidden_content(draft: Draft) -> Draft:

@@ -26,8 +26,11 @@ class Draft:
 
     def changed(self, changes: Iterable[CanonicalSpan], gaps: Iterable[Gap]) -> "Draft":
         """Return the draft with these spans in the place of those of the same id."""
-        spans = {**self.spans, **{span.span_id: span for span in changes}}
-        return replace(self, spans=spans, gaps=(*self.gaps, *gaps))
+        changed = {span.span_id: span for span in changes}
+        added = tuple(gaps)
+        if not changed and not added:  # what most passes find in most traces
+            return self
+        return replace(self, spans={**self.spans, **changed}, gaps=(*self.gaps, *added))
 
     def top_down(self) -> Iterable[CanonicalSpan]:
         """Yield the spans, parents before children; members of a cycle come last."""
