@@ -34,6 +34,7 @@ def _plain(value: Any) -> Any:
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, sort_keys=True, separators=(",", ":"), default=_plain
 )
+_DECODER = json.JSONDecoder()
 
 
 def text(value: str) -> str:
@@ -108,7 +109,8 @@ def json_bytes(value: Any) -> bytes:
 
 def decode(value: bytes) -> Any:
     """Return the JSON value of a jsonb column that COPY gave in binary."""
-    return json.loads(value[1:].decode())
+    decoded, _ = _DECODER.raw_decode(value[1:].decode())  # as json.loads, without its look for space around the value
+    return decoded
 
 
 def _storable(value: Any, depth: int) -> Any:

@@ -21,6 +21,8 @@ _BATCH = 5_000
 _SHARED = 1_000
 """Decoded resources kept to be shared between spans; most producers have one."""
 
+_NO_EVENTS = encode.jsonb([])
+
 _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("source", "text"),
     ("trace_id", "text"),
@@ -235,6 +237,10 @@ def _event(event: RawEvent) -> dict[str, Any]:
     return {"name": event.name, "time_unix_nano": event.time_unix_nano, "attributes": event.attributes}
 
 
+def _events(written: bytes) -> tuple[RawEvent, ...]:
+    return tuple(RawEvent(e["name"], e["time_unix_nano"], e["attributes"]) for e in decode(written))
+
+
 def _span(row: tuple[Any, ...], resources: dict[bytes, Any]) -> RawSpan:
     trace_id, span_id, parent_span_id, name, start, end, status, message, attributes, events, resource, *scope = row
     shared = resources.get(resource)
@@ -250,7 +256,7 @@ def _span(row: tuple[Any, ...], resources: dict[bytes, Any]) -> RawSpan:
         status,
         message,
         decode(attributes),
-        tuple(RawEvent(e["name"], e["time_unix_nano"], e["attributes"]) for e in decode(events)),
+        () if events == _NO_EVENTS else _events(events),
         shared,
         scope[0],
         scope[1],
