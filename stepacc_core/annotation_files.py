@@ -100,7 +100,7 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
             problems.append(f"entry {number}: {annotation.target} was annotated by entry {first} already; keep one")
         annotations.append(annotation)
     if problems:
-        msg = f"`{name}` is not taken, nothing of it is stored. " + "; ".join(problems) + "."
+        msg = f"`{name}` is not taken, none of its entries: " + "; ".join(problems) + "."
         raise AnnotationError(msg)
     return tuple(annotations)
 

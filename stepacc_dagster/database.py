@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from stepacc_dagster.errors import DatabaseError, DatabaseUrlError, ServerTooOldError
+from stepacc_dagster.errors import DatabaseError, DatabaseUrlError, EncodingError, ServerTooOldError
 from stepacc_dagster.failures import URL_VARIABLE, address, is_transient, unreachable
 
 __all__ = [
@@ -34,6 +34,7 @@ DAGSTER_URL_VARIABLE = "STEPACC_DAGSTER_DATABASE_URL"
 DAGSTER_SCHEMA = "dagster"
 OLDEST_MAJOR = 15  # UNIQUE NULLS NOT DISTINCT
 
+_SETTINGS = sa.text("SELECT current_setting('server_version'), current_setting('server_encoding')")
 _SHAPE = "postgresql://user:password@host:5432/database"
 _DRIVER = "postgresql+psycopg"  # always named: what plain postgresql:// means differs between SQLAlchemy 2.0 and 2.1
 _DAGSTER_DRIVER = "postgresql+psycopg2"  # dagster-postgres does not work on psycopg 3
@@ -84,7 +85,12 @@ def connect_engine(url: str) -> sa.Engine:
         DatabaseUrlError: the URL is of no use.
     """
     parsed = make_url(normalise_url(url))
-    defaults: dict[str, str | int] = {"application_name": "stepacc", "connect_timeout": 10}
+    # The encoding is named for a database without one of its own (SQL_ASCII), whose texts would come as bytes.
+    defaults: dict[str, str | int] = {
+        "application_name": "stepacc",
+        "client_encoding": "UTF8",
+        "connect_timeout": 10,
+    }
     return sa.create_engine(
         parsed,
         pool_size=2,
@@ -95,7 +101,7 @@ def connect_engine(url: str) -> sa.Engine:
 
 
 def check_reachable(engine: sa.Engine) -> None:
-    """Connect once, and see that the server is new enough.
+    """Connect once, and see that the server is new enough and the database in UTF-8.
 
     Args:
         engine: of `connect_engine`.
@@ -103,13 +109,20 @@ def check_reachable(engine: sa.Engine) -> None:
     Raises:
         UnreachableError: no server answers, or it lets nobody in.
         ServerTooOldError: it is older than PostgreSQL 15.
+        EncodingError: the database is not in UTF-8.
     """
     try:
         with engine.connect() as connection:
-            version = connection.execute(sa.text("SHOW server_version")).scalar_one()
+            version, encoding = connection.execute(_SETTINGS).one()
     except DBAPIError as error:
         raise unreachable(engine.url, error) from error
     check_version(version)
+    if encoding != "UTF8":
+        message = (
+            f"The database {address(engine.url)} is encoded in {encoding}, which cannot hold every trace: "
+            "create one with ENCODING 'UTF8' TEMPLATE template0."
+        )
+        raise EncodingError(message)
 
 
 def check_version(version: str) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import warnings
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def _load(path: Path) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", category=dg.BetaWarning)
             warnings.simplefilter("ignore", category=dg.PreviewWarning)
-            component = StepAccuracyComponent.from_attributes_dict(attributes=document.get("attributes") or {})
+            component = StepAccuracyComponent.from_attributes_dict(attributes=_attributes(document))
     except (ValidationError, ResolutionException) as error:
         msg = f"{path}, {_told(error)}."
         raise ConfigError(msg) from None
@@ -90,6 +91,13 @@ def _load(path: Path) -> Source:
         msg = f"{path}: {error}"
         raise ConfigError(msg) from None
     return source
+
+
+def _attributes(document: dict[str, Any]) -> dict[str, Any]:
+    attributes = dict(document.get("attributes") or {})
+    if isinstance(attributes.get("start_date"), date):  # what YAML makes of one without quotes
+        attributes["start_date"] = attributes["start_date"].isoformat()
+    return attributes
 
 
 def _told(error: Exception) -> str:

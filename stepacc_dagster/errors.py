@@ -12,6 +12,7 @@ StepaccError
     ├── DatabaseUrlError      its URL cannot be read, or names another driver or database
     ├── UnreachableError      no server answers, or it lets nobody in
     ├── ServerTooOldError     it is older than PostgreSQL 15
+    ├── EncodingError         it is not in UTF-8
     └── LocalServerError      the local server cannot be started
         └── MissingServerError    no PostgreSQL is installed
 ```
@@ -43,6 +44,10 @@ class UnreachableError(DatabaseError):
 
 class ServerTooOldError(DatabaseError):
     """The server is older than PostgreSQL 15."""
+
+
+class EncodingError(DatabaseError):
+    """The database is in another encoding than UTF-8."""
 
 
 class LocalServerError(DatabaseError):

@@ -77,7 +77,7 @@ def step_accuracy(
         A `scored` result, or a `failed` one where the expected steps are missing or not valid.
 
     Raises:
-        ConfigError: there is no such scoring method.
+        ConfigError: there is no such scoring method, or `steps` holds something else than steps.
     """
     if scoring_method not in ("edit_distance", "strict_position"):
         msg = f"There is no scoring method {scoring_method!r}; use `edit_distance` or `strict_position`."
@@ -87,6 +87,13 @@ def step_accuracy(
         return _scored(_given_trajectory(expected_steps), steps, scoring_method, labels)
     except ScoringError as error:
         return Result(status="failed", error=Failure(error.code, error.message), metadata=labels)
+    except AttributeError:
+        given: Sequence[object] = steps
+        strange = next((step for step in given if not isinstance(step, Step)), None)
+        if strange is None:
+            raise
+        msg = f"Observed steps are Step objects, and one is {strange!r}; write Step(name, kind)."
+        raise ConfigError(msg) from None
 
 
 def get_trace_metric() -> StepAccuracy:

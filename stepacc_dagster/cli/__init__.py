@@ -29,6 +29,7 @@ _COMMANDS = {
     "manifest": ("manifest:manifest", "Show what a metric accepts, costs and means."),
     "materialize": ("materialize:materialize", "Ingest and score a range of partitions, in Dagster runs."),
     "score": ("score:score", "Score trace files against an annotations file; no database."),
+    "scores": ("scores:scores", "Show the current scores of a source."),
     "steps": ("steps:steps", "Show which steps the reader finds in trace files; no database."),
 }
 """Command -> (module below `stepacc_dagster.cli` and attribute, help in one line)."""

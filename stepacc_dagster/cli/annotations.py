@@ -82,8 +82,11 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json
         for entry, revision in zip(entries, added, strict=True):
             emit_json({"source": entry.source, "target": _target(entry), **_revision(revision)})
     else:
-        new = sum(revision.new for revision in added)
-        note(f"{counted(len(added), 'annotation')} read: {counted(new, 'new revision')}, the others in force already.")
+        new, names = sum(revision.new for revision in added), sorted({entry.source for entry in entries})
+        note(
+            f"{counted(len(added), 'annotation')} of source {', '.join(f'`{name}`' for name in names)}: "
+            f"{counted(new, 'new revision')}, {len(added) - new} in force already."
+        )
 
 
 @annotations.command("list")
@@ -93,12 +96,14 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json
 def list_(source: str | None, *, history: bool, as_json: bool) -> None:
     """List the annotations in force of a source."""
     with open_storage() as engine, engine.connect() as connection:
-        stored = list_annotations(connection, source_or_only(source), history=history)
+        name = source_or_only(source)
+        stored = list_annotations(connection, name, history=history)
     if as_json:
         for annotation in stored:
             emit_json(_document(annotation))
         return
-    table = Table("id", "rev", "target", "partitions", "expected steps", "author", "note")
+    columns = ("id", "rev", "target", "partitions", "expected steps", "author", "note")
+    table = Table(*columns, title=cell(f"source {name}"), title_justify="left")
     for annotation in stored:
         steps = "(withdrawn)" if annotation.withdrawn else json.dumps(annotation.value, ensure_ascii=False)
         table.add_row(
@@ -154,7 +159,10 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     if as_json:
         emit_json({"source": name, "target": {"type": target_type, "id": target_id}, **_revision(revision)})
     else:
-        note(f"Withdrawn: {target_type} `{target_id}`, by revision {revision.revision} (annotation {revision.id}).")
+        note(
+            f"Withdrawn in source `{name}`: {target_type} `{target_id}`, "
+            f"by revision {revision.revision} (annotation {revision.id})."
+        )
 
 
 def _target(entry: AnnotationEntry) -> dict[str, str]:

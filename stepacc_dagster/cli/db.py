@@ -1,15 +1,21 @@
 """`stepacc db`."""
 
-import click
+import sys
 
-from stepacc_dagster.cli.output import emit_json, json_option, note
+import click
+import psycopg
+from rich.table import Table
+
+from stepacc_dagster.cli.output import cell, emit_json, json_option, note, out
 from stepacc_dagster.database import check_reachable, connect_engine, open_database
+from stepacc_dagster.storage.copy import driver_connection
+from stepacc_dagster.storage.opening import open_storage
 from stepacc_dagster.storage.schema import upgrade as upgrade_schema
 
 
 @click.group()
 def db() -> None:
-    """Create the tables, or bring them up to date."""
+    """Create the tables or bring them up to date, and read them by SQL."""
 
 
 @db.command()
@@ -27,3 +33,33 @@ def upgrade(*, as_json: bool) -> None:
         emit_json({"schema": "stepacc", "revision": revision})
     else:
         note(f"The schema `stepacc` is at revision {revision}.")
+
+
+@db.command()
+@click.argument("statement", required=False)
+@json_option
+def query(statement: str | None, *, as_json: bool) -> None:
+    """Print the rows of an SQL STATEMENT, else of the one on standard input; nothing can be changed by it."""
+    text = statement or sys.stdin.read()
+    with open_storage() as engine, engine.connect() as connection:
+        connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+        # Prepared, since that takes one statement only: a COMMIT before another would end the reading.
+        try:
+            cursor = driver_connection(connection).execute(text.encode(), prepare=True)
+        except psycopg.Error as error:
+            msg = f"The database says: {str(error).partition(chr(10))[0]}."
+            raise click.ClickException(msg) from None
+        if cursor.description is None:
+            note("The statement gives no rows.")
+            return
+        columns, rows = [column.name for column in cursor.description], cursor.fetchall()
+    if as_json:
+        for row in rows:
+            emit_json(dict(zip(columns, row, strict=True)))
+        return
+    table = Table()
+    for column in columns:
+        table.add_column(cell(column))
+    for row in rows:
+        table.add_row(*(cell("" if value is None else str(value)) for value in row))
+    out().print(table)

@@ -4,20 +4,17 @@ import dataclasses
 import sys
 
 import click
-from rich.box import SIMPLE
-from rich.table import Table
 from sqlalchemy.engine import make_url
 
 from stepacc_core.__main__ import worked_example
 from stepacc_core.picture import picture
-from stepacc_dagster.cli.output import cell, emit_json, json_option, note, out
+from stepacc_dagster.cli.output import emit_json, json_option, note, out
+from stepacc_dagster.cli.score_table import score_table
 from stepacc_dagster.database import database_url, open_database
-from stepacc_dagster.demo.run import DemoOutcome, DemoScore, run_demo
+from stepacc_dagster.demo.run import DemoOutcome, run_demo
 from stepacc_dagster.failures import address
 from stepacc_dagster.local.home import local_home
-
-_SHOWN_ID = 8
-"""Characters of an id in the table."""
+from stepacc_dagster.storage.current import CurrentScore
 
 
 @click.command()
@@ -44,12 +41,12 @@ def _place(url: str | None) -> str:
     return f"The data lie in the database {address(make_url(url))} (STEPACC_DATABASE_URL), the rest in {local_home()}."
 
 
-def _plain(scores: list[DemoScore]) -> list[dict[str, object]]:
+def _plain(scores: list[CurrentScore]) -> list[dict[str, object]]:
     return [dataclasses.asdict(score) for score in scores]
 
 
 def _show(outcome: DemoOutcome) -> None:
-    out().print(_table(outcome.scores))
+    out().print(score_table(outcome.scores, "agent.step_accuracy 2.0.0"))
     if worst := _most_telling(outcome.scores):
         click.echo(f"\nThe alignment of trace {worst.partition_id}, score {worst.score:.3f}:\n")
         click.echo(picture(worst.metadata))
@@ -60,31 +57,11 @@ def _show(outcome: DemoOutcome) -> None:
     )
 
 
-def _table(scores: list[DemoScore]) -> Table:
-    table = Table(title="agent.step_accuracy 2.0.0", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("day", no_wrap=True)
-    table.add_column("occurrence", no_wrap=True)
-    table.add_column("task", no_wrap=True)
-    table.add_column("score", no_wrap=True, justify="right")
-    table.add_column("measured against", no_wrap=True)
-    for row in scores:
-        score = "-" if row.score is None else f"{row.score:.3f}"
-        occurrence = cell(f"{row.partition_type} {row.partition_id[:_SHOWN_ID]}")
-        table.add_row(row.window_key, occurrence, cell(row.task_id or "-"), score, _measured_against(row))
-    return table
-
-
-def _measured_against(row: DemoScore) -> str:
-    if row.score is None:
-        return f"{row.status.replace('_', ' ')}: {row.code or row.reason}"
-    return f"annotation {row.annotation_id}, revision {row.revision}" if row.annotation_id else "-"
-
-
-def _most_telling(scores: list[DemoScore]) -> DemoScore | None:
+def _most_telling(scores: list[CurrentScore]) -> CurrentScore | None:
     """Return the lowest score whose alignment shows the most kinds of entries."""
     imperfect = [row for row in scores if row.score is not None and row.score < 1]
     return min(imperfect, key=lambda row: (row.score, -_kinds(row), row.partition_id), default=None)
 
 
-def _kinds(row: DemoScore) -> int:
+def _kinds(row: CurrentScore) -> int:
     return len({entry["op"] for entry in row.metadata["steps"]})

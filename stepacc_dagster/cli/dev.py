@@ -18,6 +18,7 @@ import click
 
 from stepacc_dagster.cli.output import emit_json, json_option, note
 from stepacc_dagster.database import check_reachable, connect_engine, open_database
+from stepacc_dagster.definitions import defs_folder, load_sources
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import instance_environment, local_instance
 from stepacc_dagster.storage.schema import upgrade
@@ -88,6 +89,7 @@ def _refuse_busy(port: int) -> None:
 
 
 def _prepare(home: Path, url: str) -> None:
+    load_sources(defs_folder())  # a bad defs.yaml is told once, and not by Dagster again and again
     engine = connect_engine(url)
     try:
         check_reachable(engine)

@@ -8,6 +8,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note, progress_bar
+from stepacc_dagster.cli.score_table import summary
 from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome, local_evaluation
 
 _source = click.option("--source", help="Name of the source; the only one there is where left out.")
@@ -47,13 +48,16 @@ def _evaluate(
         keys = evaluation.partition_keys(first, last)
         note(f"{evaluation.source.name}: {counted(len(keys), 'partition')}, {keys[0]} to {keys[-1]}")
         runs = follow(work(evaluation, keys))
+        scores = evaluation.scores(keys)
     for run in runs:
         if as_json:
             emit_json(dataclasses.asdict(run))
         elif not run.success:
             note(f"Run {run.run_id} over {run.first} to {run.last} failed: {run.error}")
     if not as_json:
-        note(f"{sum(run.success for run in runs)} of {len(runs)} runs succeeded.")
+        note(f"{sum(run.success for run in runs)} of {counted(len(runs), 'run')} succeeded.")
+        if work is LocalEvaluation.materialize:
+            note(summary(scores))
     sys.exit(0 if all(run.success for run in runs) else 1)
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,39 +13,13 @@ from stepacc_dagster.definitions import defs_folder
 from stepacc_dagster.demo import data
 from stepacc_dagster.local.evaluation import RunOutcome, local_evaluation
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
+from stepacc_dagster.storage.current import CurrentScore
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.storage.schema import upgrade
 
 _STARTS = sa.text("""
     SELECT min(start_time_unix_nano) FROM stepacc.otel_spans WHERE source = :source AND trace_id = :trace_id
 """)
-_SCORES = sa.text("""
-    SELECT s.window_key, s.partition_type, s.partition_id, s.task_id, s.status, s.reason, s.code, s.score,
-           m.metadata, a.id AS annotation_id, a.revision, a.author
-    FROM stepacc.current_scores s
-    LEFT JOIN stepacc.score_metadata m ON m.score_id = s.id
-    LEFT JOIN stepacc.annotations a ON a.id = s.annotation_id
-    WHERE s.source = :source AND s.metric = 'agent.step_accuracy' AND s.metric_version = '2.0.0'
-    ORDER BY s.window_key, s.partition_type DESC, s.partition_id
-""")
-
-
-@dataclass(frozen=True, slots=True)
-class DemoScore:
-    """A row of the score table with its reasons and the annotation it was measured against."""
-
-    window_key: str
-    partition_type: str
-    partition_id: str
-    task_id: str | None
-    status: str
-    reason: str | None
-    code: str | None
-    score: float | None
-    metadata: dict[str, Any]
-    annotation_id: int | None
-    revision: int | None
-    author: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +27,7 @@ class DemoOutcome:
     """What the demo did and found."""
 
     runs: list[RunOutcome]
-    scores: list[DemoScore]
+    scores: list[CurrentScore]
 
 
 def run_demo(url: str, say: Callable[[str], None], *, today: date | None = None) -> DemoOutcome:
@@ -74,9 +47,7 @@ def run_demo(url: str, say: Callable[[str], None], *, today: date | None = None)
             keys = evaluation.partition_keys(days[0].isoformat(), days[-1].isoformat())
             say(f"Evaluating {len(keys)} daily partitions, {keys[0]} to {keys[-1]}, in a Dagster run ...")
             runs = list(evaluation.materialize(keys))
-        with engine.connect() as connection:
-            rows = connection.execute(_SCORES, {"source": data.SOURCE}).mappings()
-            scores = [DemoScore(**{**row, "metadata": row["metadata"] or {}}) for row in rows]
+            scores = evaluation.scores(keys)
     finally:
         engine.dispose()
     return DemoOutcome(runs, scores)

@@ -21,6 +21,7 @@ from stepacc_dagster.local.interrupts import interrupts_kept
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.storage.current import CurrentScore, ScoreSelection, current_scores
 from stepacc_dagster.storage.opening import ready_engine
 from stepacc_dagster.storage.sessions import session_homes
 
@@ -74,6 +75,15 @@ class LocalEvaluation:
             msg = f"There is no partition from {first} to {last}; write the earlier key first."
             raise ConfigError(msg)
         return chosen
+
+    def scores(self, keys: Sequence[str]) -> list[CurrentScore]:
+        """Return the current scores in the windows from the first to the last key."""
+        manifest, config_hash = self._evaluator.metric.manifest, self._evaluator.config_hash
+        selection = ScoreSelection(
+            self.source.name, manifest.name, manifest.version, config_hash, first=keys[0], last=keys[-1]
+        )
+        with self._engine.connect() as connection:
+            return current_scores(connection, selection)
 
     def ingest(self, keys: Sequence[str]) -> Iterator[RunOutcome]:
         """Ingest partitions, as many a run as the source allows."""

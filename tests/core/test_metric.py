@@ -190,3 +190,8 @@ def test_an_evaluation_is_recognised_by_steps_and_reference_alone() -> None:
 def test_an_unknown_scoring_method_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'fuzzy'.*edit_distance"):
         step_accuracy(["a"], [], scoring_method="fuzzy")  # type: ignore[arg-type]
+
+
+def test_observed_steps_that_are_none_are_told_apart_from_a_fault_of_ours() -> None:
+    with pytest.raises(ConfigError, match=r"'search'.*Step\(name, kind\)"):
+        step_accuracy(["search"], ["search"])  # type: ignore[list-item]

@@ -63,7 +63,7 @@ def test_a_file_becomes_revisions_and_a_second_import_adds_none(tmp_path: Path) 
     path = file(tmp_path, TASKS)
     said = imported(path)
     assert (said.code, said.out) == (0, "")
-    assert said.err == "2 annotations read: 2 new revisions, the others in force already.\n"
+    assert said.err == "2 annotations of source `shop`: 2 new revisions, 0 in force already.\n"
     assert "0 new revisions" in imported(path).err
     file(tmp_path, CHANGED)
     assert "1 new revision," in imported(path).err
