@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from stepacc_dagster.definitions import load_sources
 from stepacc_dagster.demo.run import run_demo
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    (language, textwrap.dedent(text))
+    for language, text in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", README, flags=re.MULTILINE | re.DOTALL)
+]
 
 
 def blocks(language: str) -> list[str]:
@@ -86,4 +90,4 @@ def test_the_demo_gives_the_picture_and_the_query_gives_the_scores(
     assert [picture(score.metadata) in README for score in shown] == [True]
     assert len(rows) == len(outcome.scores) == 18
     assert {row.author for row in rows if row.score is not None} == {"qa@example.org"}
-    assert {row.code for row in rows} == {None}
+    assert {row.why for row in rows} == {None, "content_not_recorded"}
