@@ -17,7 +17,7 @@ dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 	@exec $(BIN)/stepacc dev
 
 test: check ## everything that must hold, in under ten minutes
-	$(BIN)/python -m pytest -m "not slow and not live"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live"
 
 test-all: test ## the tests, and then those that take minutes
 	$(BIN)/python -m pytest -m slow
