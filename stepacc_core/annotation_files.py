@@ -7,7 +7,8 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Literal, Self
 
 import yaml
@@ -16,11 +17,31 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from stepacc_core.annotations import Annotation, AnnotationTarget, TargetType
 from stepacc_core.errors import AnnotationError, ScoringError
 from stepacc_core.model import PartitionType
+from stepacc_core.shown import shown
 from stepacc_core.trajectory import parse_trajectory
 
 FileFormat = Literal["yaml", "json", "csv"]
 
 _CSV_COLUMNS = ("source", "target_type", "target_id", "partition_type", "expected_steps", "author", "note")
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that refuses a mapping with a key twice, of which YAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 (PyYAML's signature)
+        """Build a mapping, each key of which stands once."""
+        _unique([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+        return super().construct_mapping(node, deep)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of pairs, each key of which stands once."""
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        msg = f"the key `{twice}` stands twice in one mapping; keep one"
+        raise ValueError(msg)
+    return unique
 
 
 class _Strict(BaseModel):
@@ -107,7 +128,7 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
 
 def _document_entries(text: str, file_format: FileFormat, name: str) -> tuple[str | None, list[Any]]:
     try:
-        document = json.loads(text) if file_format == "json" else yaml.safe_load(text)
+        document = json.loads(text, object_pairs_hook=_unique) if file_format == "json" else yaml.load(text, _Loader)  # noqa: S506 (a safe loader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         msg = f"`{name}` is no valid {file_format.upper()}: {error}."
         raise AnnotationError(msg) from None
@@ -122,6 +143,9 @@ def _document_entries(text: str, file_format: FileFormat, name: str) -> tuple[st
 def _csv_entries(text: str, name: str) -> tuple[None, list[Any]]:
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     columns = tuple((column or "").replace(".", "_") for column in reader.fieldnames or ())
+    if len(set(columns)) != len(columns):
+        msg = f"`{name}` has a column twice; the columns are {', '.join(_CSV_COLUMNS)}, each once at most."
+        raise AnnotationError(msg)
     if unknown := sorted(set(columns) - set(_CSV_COLUMNS)):
         msg = f"`{name}` has unknown columns {', '.join(unknown)}; the columns are {', '.join(_CSV_COLUMNS)}."
         raise AnnotationError(msg)
@@ -142,7 +166,9 @@ def _csv_entry(row: Mapping[str | None, Any]) -> dict[str, Any]:
     entry: dict[str, Any] = {str(k): v for k, v in filled.items() if not str(k).startswith("target_")}
     entry["target"] = {str(k).removeprefix("target_"): v for k, v in filled.items() if str(k).startswith("target_")}
     if "expected_steps" in entry:
-        with contextlib.suppress(ValueError):  # text that is no JSON is refused by the entry's own check
+        with contextlib.suppress(
+            ValueError, RecursionError
+        ):  # text that is no JSON is refused by the entry's own check
             entry["expected_steps"] = json.loads(entry["expected_steps"])
     return entry
 
@@ -163,5 +189,5 @@ def _problems(error: ValidationError) -> Iterator[str]:
     for problem in error.errors():
         field = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
-        given = "" if problem["type"] in ("value_error", "missing") else f", given {problem['input']!r}"
+        given = "" if problem["type"] in ("value_error", "missing") else f", given {shown(problem['input'])}"
         yield (f"`{field}`: " if field else "") + message + given

@@ -9,10 +9,9 @@ from pydantic_core import ErrorDetails
 
 from stepacc_core.errors import PartitionError
 from stepacc_core.model import CanonicalPartition
+from stepacc_core.shown import shown
 
 _ADAPTER = TypeAdapter(CanonicalPartition)
-_SHOWN = 80
-"""Characters of a refused value that a message shows."""
 
 
 def load_partition(document: str | bytes | Mapping[str, Any]) -> CanonicalPartition:
@@ -47,9 +46,7 @@ def _sentence(text: str | bytes, problem: ErrorDetails) -> str:
         case _:
             pass
     field = ".".join(str(part) for part in path) or "(the whole value)"
-    given = repr(problem["input"])
-    given = given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…"
-    return f"{where}, field `{field}`: {problem['msg']}; given {given}."
+    return f"{where}, field `{field}`: {problem['msg']}; given {shown(problem['input'])}."
 
 
 def _id(document: Any, key: str) -> str:

@@ -186,16 +186,16 @@ def _span_step(span: CanonicalSpan) -> Step:
 
 
 def _embedded(trace: TraceSpans) -> Iterator[tuple[CanonicalSpan, int, Step]]:
-    """Yield the calls of the trace's completions, each call id once: where it was recorded first."""
-    seen: set[str] = set()
+    """Yield the calls of the trace's completions, each id and name once: where it was recorded first."""
+    seen: set[tuple[str, str]] = set()
     models = [span for span in trace.spans if span.kind == "LLM" and span.tool_calls]
     models.sort(key=_model_order)
     for span in models:
         for index, call in enumerate(span.tool_calls):
-            if call.id is not None:
-                if call.id in seen:
+            if call.id:  # the same call told again, as in a repeated history; ids may start anew in each completion
+                if (call.id, call.name) in seen:
                     continue
-                seen.add(call.id)
+                seen.add((call.id, call.name))
             step = Step(
                 name=call.name,
                 origin="completion",

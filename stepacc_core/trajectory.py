@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepacc_core.errors import FailureCode, ScoringError
-
-_SHOWN = 120
-"""Characters of a refused value that a message shows."""
+from stepacc_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def parse_trajectory(value: Any) -> Trajectory:
     if isinstance(value, str):
         value = _parse_json(value)
     if not _is_list(value):
-        msg = f"Expected steps must be a list of names and lists of names, not {_shown(value)}; write [first, second]."
+        msg = f"Expected steps must be a list of names and lists of names, not {shown(value)}; write [first, second]."
         raise ScoringError(FailureCode.INVALID_EXPECTED_STEPS, msg)
     elements: list[Element] = []
     total = 0
@@ -64,7 +62,7 @@ def parse_trajectory(value: Any) -> Trajectory:
         else:
             raise _bad_name((index,), element)
     if not total:
-        msg = f"Expected steps {_shown(value)} hold no step, so there is nothing to score against; name at least one."
+        msg = f"Expected steps {shown(value)} hold no step, so there is nothing to score against; name at least one."
         raise ScoringError(FailureCode.INVALID_EXPECTED_STEPS, msg)
     return Trajectory(tuple(elements), total, has_groups)
 
@@ -73,7 +71,7 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f"Expected steps {_shown(text)} are not valid JSON ({error}); write a JSON list of names."
+        msg = f"Expected steps {shown(text)} are not valid JSON ({error}); write a JSON list of names."
         raise ScoringError(FailureCode.INVALID_ANNOTATION_JSON, msg) from None
 
 
@@ -81,7 +79,7 @@ def _parse_group(index: int, members: Sequence[Any]) -> Group:
     for position, member in enumerate(members):
         if _is_list(member):
             msg = (
-                f"expected_steps[{index}][{position}] is a group inside a group, {_shown(member)}; "
+                f"expected_steps[{index}][{position}] is a group inside a group, {shown(member)}; "
                 "groups have one level, so list its members in the outer group."
             )
             raise ScoringError(FailureCode.NESTED_GROUP, msg)
@@ -92,14 +90,9 @@ def _parse_group(index: int, members: Sequence[Any]) -> Group:
 
 def _bad_name(path: tuple[int, ...], value: Any) -> ScoringError:
     where = "".join(f"[{index}]" for index in path)
-    msg = f"expected_steps{where} is {_shown(value)}; a step is a non-empty name, and a group is a list of names."
+    msg = f"expected_steps{where} is {shown(value)}; a step is a non-empty name, and a group is a list of names."
     return ScoringError(FailureCode.INVALID_EXPECTED_STEPS, msg)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -224,7 +224,8 @@ def _parsed(url: str, *, driver: str, variable: str = URL_VARIABLE) -> URL:
     try:
         parsed = make_url(url.strip())
     except (ArgumentError, ValueError):
-        message = f"The database URL {_masked(url)!r} cannot be read: write {_SHAPE}, as in {variable}."
+        # Not shown: what cannot be read cannot be told apart from its password either.
+        message = f"The database URL cannot be read: write {_SHAPE}, as in {variable}."
         raise DatabaseUrlError(message) from None
     backend, _, named = parsed.drivername.lower().partition("+")
     if backend not in {"postgres", "postgresql"}:
@@ -244,12 +245,6 @@ def _parsed(url: str, *, driver: str, variable: str = URL_VARIABLE) -> URL:
     ):  # libpq's way to write a socket's folder, which SQLAlchemy takes in the query
         parsed = parsed.set(host="").update_query_dict({"host": unquote(parsed.host)})
     return parsed
-
-
-def _masked(url: str) -> str:
-    """A URL that could not be read, without what may be a password."""
-    hidden = re.sub(r"(?<=://).*@", "***@", url.strip())
-    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", hidden)
 
 
 def _render(url: URL) -> str:

@@ -93,10 +93,10 @@ def _load(path: Path) -> Source:
     return source
 
 
-def _attributes(document: dict[str, Any]) -> dict[str, Any]:
-    attributes = dict(document.get("attributes") or {})
-    if isinstance(attributes.get("start_date"), date):  # what YAML makes of one without quotes
-        attributes["start_date"] = attributes["start_date"].isoformat()
+def _attributes(document: dict[str, Any]) -> Any:
+    attributes = document.get("attributes") or {}
+    if isinstance(attributes, dict) and isinstance(start := attributes.get("start_date"), date):
+        return {**attributes, "start_date": start.isoformat()}  # YAML makes a date of one without quotes
     return attributes
 
 

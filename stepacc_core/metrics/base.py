@@ -10,6 +10,7 @@ from stepacc_core.errors import ConfigError, ScoringError
 from stepacc_core.fingerprint import fingerprint, steps_fingerprint
 from stepacc_core.metrics.manifest import Manifest
 from stepacc_core.model import CanonicalPartition, Result
+from stepacc_core.shown import shown
 from stepacc_core.steps import collect_steps
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
@@ -50,7 +51,9 @@ class Metric(Protocol[ConfigT]):
 class Evaluation:
     """A result with the hashes that tell whether the same evaluation was made before.
 
-    `steps_hash` is None when the steps cannot be collected, `reference_hash` when there is no expectation.
+    `steps_hash` is that of the steps, or of the reason why the metric does not apply to them: what a trace lacks may
+    change without its steps changing. It is None when the steps cannot be collected; `reference_hash` is None when
+    there is no expectation.
     """
 
     result: Result
@@ -62,16 +65,20 @@ class Evaluation:
 def evaluate(metric: Metric[ConfigT], partition: CanonicalPartition, config: ConfigT) -> Evaluation:
     """Score one occurrence and fingerprint what the score depends on."""
     reference = metric.reference(partition, config)
-    try:
-        steps_hash = steps_fingerprint(collect_steps(partition))
-    except ScoringError:
-        steps_hash = None
+    result = metric.score(partition, config)
     return Evaluation(
-        result=metric.score(partition, config),
+        result=result,
         reference=reference,
         reference_hash=fingerprint(reference.value) if reference else None,
-        steps_hash=steps_hash,
+        steps_hash=fingerprint({"reason": result.reason}) if result.reason else _steps_hash(partition),
     )
+
+
+def _steps_hash(partition: CanonicalPartition) -> str | None:
+    try:
+        return steps_fingerprint(collect_steps(partition))
+    except ScoringError:
+        return None
 
 
 def build_config(metric: Metric[ConfigT], values: Mapping[str, Any]) -> ConfigT:
@@ -87,7 +94,7 @@ def build_config(metric: Metric[ConfigT], values: Mapping[str, Any]) -> ConfigT:
         field = ".".join(str(part) for part in first["loc"]) or "config"
         allowed = ", ".join(metric.config_model.model_fields)
         said = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "value_error" else f"; given {first['input']!r}"
+        given = "" if first["type"] == "value_error" else f"; given {shown(first['input'])}"
         hint = f"; the fields are {allowed}" if first["type"] == "extra_forbidden" else ""
         msg = f"Config of `{metric.manifest.name}`, field `{field}`: {said}{given}{hint}."
         raise ConfigError(msg) from None

@@ -40,7 +40,7 @@ class StepAccuracy:
         by_key = (config.annotations or {}).get(partition.partition_id, {})
         if EXPECTED_STEPS in by_key:
             return Reference(by_key[EXPECTED_STEPS], "annotations")
-        if partition.expected_steps is not None:
+        if partition.expected_steps is not None or partition.annotation:  # an annotation of nothing is a bad one
             return Reference(partition.expected_steps, "column")
         if config.expected_steps is not None:
             return Reference(config.expected_steps, "config")
@@ -57,7 +57,7 @@ class StepAccuracy:
         if reason := not_applicable_reason(partition):
             return Result(status="not_applicable", reason=reason, metadata=labels)
         try:
-            trajectory = _trajectory(partition, config, reference)
+            trajectory = _trajectory(partition, reference)
             return _scored(trajectory, collect_steps(partition), config.scoring_method, labels)
         except ScoringError as error:
             return Result(status="failed", error=Failure(error.code, error.message), metadata=labels)
@@ -117,7 +117,7 @@ def _labels(partition: CanonicalPartition, config: Config, reference: Reference 
     return labels
 
 
-def _trajectory(partition: CanonicalPartition, config: Config, reference: Reference | None) -> Trajectory:
+def _trajectory(partition: CanonicalPartition, reference: Reference | None) -> Trajectory:
     occurrence = f"{partition.partition_type} `{partition.partition_id}`"
     if reference is None:
         msg = (
@@ -125,8 +125,6 @@ def _trajectory(partition: CanonicalPartition, config: Config, reference: Refere
             "or give the run a fallback in config.expected_steps."
         )
         raise ScoringError(FailureCode.MISSING_EXPECTED_STEPS, msg)
-    if reference.origin == "config" and config.trajectory:
-        return config.trajectory
     try:
         return parse_trajectory(reference.value)
     except ScoringError as error:

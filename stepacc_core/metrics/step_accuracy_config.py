@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from stepacc_core.errors import ScoringError
 from stepacc_core.metrics.base import PARAM_ROLE
-from stepacc_core.trajectory import Trajectory, parse_trajectory
+from stepacc_core.trajectory import parse_trajectory
 
 ScoringMethod = Literal["strict_position", "edit_distance"]
 
@@ -38,18 +38,12 @@ class _ExpectationConfig(BaseModel):
         "step_accuracy"
     )
 
-    _trajectory: Trajectory | None = PrivateAttr(default=None)
-
-    @property
-    def trajectory(self) -> Trajectory | None:
-        """The run-level fallback, parsed once."""
-        return self._trajectory
-
-    @model_validator(mode="after")
-    def _parse_fallback(self) -> Self:
-        if self.expected_steps is not None:
-            self._trajectory = _parse(self.expected_steps)
-        return self
+    @field_validator("expected_steps", mode="after")
+    @classmethod
+    def _is_a_trajectory(cls, value: list[str | list[str]] | None) -> list[str | list[str]] | None:
+        if value is not None:
+            _parse(value)
+        return value
 
 
 class StepAccuracyConfig(_ExpectationConfig):
@@ -61,7 +55,8 @@ class StepAccuracyConfig(_ExpectationConfig):
 
     @model_validator(mode="after")
     def _refuse_groups_by_position(self) -> Self:
-        if self.scoring_method == "strict_position" and self._trajectory and self._trajectory.has_groups:
+        groups = [step for step in self.expected_steps or () if isinstance(step, list)]
+        if self.scoring_method == "strict_position" and groups:
             msg = (
                 f"expected_steps {self.expected_steps!r} has a group, which scoring_method `strict_position` does not "
                 "allow; list plain names, or use `edit_distance`"
@@ -79,8 +74,8 @@ class StrictPositionConfig(_ExpectationConfig):
         return "strict_position"
 
 
-def _parse(value: list[str | list[str]]) -> Trajectory:
+def _parse(value: list[str | list[str]]) -> None:
     try:
-        return parse_trajectory(value)
+        parse_trajectory(value)
     except ScoringError as error:
         raise ValueError(error.message.rstrip(".")) from None

@@ -15,6 +15,7 @@ from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
 from stepacc_dagster.database import open_database
 from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
+from stepacc_dagster.local.dead_runs import end_dead_runs, process_tags
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.local.interrupts import interrupts_kept
@@ -119,6 +120,7 @@ class LocalEvaluation:
         return [keys[start : start + size] for start in range(0, len(keys), size)]
 
     def _run(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> RunOutcome:
+        end_dead_runs(self.instance)
         ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
         with interrupts_kept(), warnings.catch_warnings():
             # Dagster's own calls of what newer versions of Python deprecate are nothing that a user can mend.
@@ -129,6 +131,7 @@ class LocalEvaluation:
                 asset_selection=list(assets),
                 tags={
                     **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
+                    **process_tags(),
                     _RANGE_START: keys[0],
                     _RANGE_END: keys[-1],
                 },

@@ -39,6 +39,9 @@ _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("scope_name", "text"),
     ("scope_version", "text"),
 )
+_TRACE_ID, _SPAN_ID, _END = (
+    [name for name, _ in _COLUMNS].index(name) for name in ("trace_id", "span_id", "end_time_unix_nano")
+)
 _NAMES = ", ".join(name for name, _ in _COLUMNS)
 _CONTENT = [name for name, _ in _COLUMNS[3:]]
 _READ = _COLUMNS[1:]
@@ -53,6 +56,7 @@ _LAND = sa.text(f"""
             ingested_at = now(), arrival = nextval('stepacc.arrivals')
         WHERE ({", ".join(f"present.{name}" for name in _CONTENT)})
             IS DISTINCT FROM ({", ".join(f"excluded.{name}" for name in _CONTENT)})
+          AND (present.end_time_unix_nano IS NULL OR excluded.end_time_unix_nano IS NOT NULL)
         RETURNING (present.xmax = 0) AS is_new
     )
     SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new) FROM written
@@ -155,6 +159,8 @@ class Landed:
 def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> Landed:
     """Write raw spans; the same span again changes nothing, and different content replaces what was there.
 
+    A copy without an end, as sent when a span starts, never replaces one that has ended, in whatever order they come.
+
     A changed span gets a new arrival and `ingested_at`. Start and end times of zero are stored as not recorded, which
     is what zero means in OTLP. Characters that Postgres cannot store are replaced, see `encode`. One landing per source
     at a time, until the caller's transaction ends, so that arrivals become visible in their order.
@@ -167,7 +173,11 @@ def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> La
             lock(conn, "otel_spans", source)
             create_staging(conn, "landing", _COLUMNS)
             landing = True
-        rows = {(row[1], row[2]): row for row in (_row(source, span) for span in batch)}
+        rows: dict[tuple[str, str], tuple[Any, ...]] = {}
+        for row in (_row(source, span) for span in batch):
+            key = (row[_TRACE_ID], row[_SPAN_ID])
+            if key not in rows or row[_END] is not None or rows[key][_END] is None:
+                rows[key] = row
         copy_in(conn, "landing", _COLUMNS, (rows[key] for key in sorted(rows)))
         counts = conn.execute(_LAND).one()
         conn.execute(sa.text("TRUNCATE landing"))

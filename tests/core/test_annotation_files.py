@@ -132,3 +132,39 @@ def test_the_own_annotation_comes_before_that_of_the_task_and_only_for_its_type(
     found = annotation_in_force(annotations, partition)
 
     assert (found.value if found else None) == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "file_format"),
+    [
+        ("[{target: {type: task, id: t}, expected_steps: [a], expected_steps: [b]}]", "yaml"),
+        ("[{target: {type: task, id: t, id: u}, expected_steps: [a]}]", "yaml"),
+        ('[{"target": {"type": "task", "id": "t"}, "expected_steps": ["a"], "expected_steps": ["b"]}]', "json"),
+        ("target_type,target_id,target.id,expected_steps\ntask,t,u,[]\n", "csv"),
+    ],
+)
+def test_what_stands_twice_is_refused_rather_than_decided(text: str, file_format: FileFormat) -> None:
+    with pytest.raises(AnnotationError, match="twice"):
+        parse_annotations(text, file_format, name="f")
+
+
+BOMB = (
+    "l0: &l0 [x, x, x, x]\n"
+    + "".join(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}, *l{n - 1}, *l{n - 1}]\n" for n in range(1, 14))
+    + "annotations: [*l13]\n"
+)
+"""Some 270 million names in a few hundred characters."""
+
+
+@pytest.mark.parametrize(
+    ("text", "file_format"),
+    [
+        (BOMB, "yaml"),
+        ("target_type,target_id,expected_steps\ntask,t," + "[" * 100_000 + "\n", "csv"),
+    ],
+)
+def test_a_file_that_unfolds_without_end_is_refused_in_a_short_sentence(text: str, file_format: FileFormat) -> None:
+    with pytest.raises(AnnotationError) as caught:
+        parse_annotations(text, file_format, name="f")
+
+    assert len(str(caught.value)) < 5_000

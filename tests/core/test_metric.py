@@ -195,3 +195,35 @@ def test_an_unknown_scoring_method_is_refused() -> None:
 def test_observed_steps_that_are_none_are_told_apart_from_a_fault_of_ours() -> None:
     with pytest.raises(ConfigError, match=r"'search'.*Step\(name, kind\)"):
         step_accuracy(["search"], ["search"])  # type: ignore[list-item]
+
+
+def test_a_list_too_deep_to_be_written_is_refused_like_any_nested_group() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+
+    assert step_accuracy(["a", [deep]], []).code == "nested_group"
+
+
+def test_an_annotation_of_nothing_is_a_bad_one_and_no_missing_one() -> None:
+    result = METRIC.score(partition("a", annotation=AnnotationRef(3, 1)), config(expected_steps=["a"]))
+
+    assert result.code == "invalid_expected_steps"
+    assert "Annotation 3, revision 1" in str(result.error)
+
+
+def test_a_copied_config_is_scored_by_what_it_says_now() -> None:
+    copied = config(expected_steps=["b"]).model_copy(update={"expected_steps": ["a"]})
+
+    assert METRIC.score(partition("a"), copied).score == 1
+
+
+def test_a_trace_that_the_metric_does_not_apply_to_is_another_evaluation_than_one_without_steps() -> None:
+    def evaluation(*, announced: bool) -> Any:
+        llm = CanonicalSpan("t1", "r", "LLM", "chat", start_time_unix_nano=1, calls_announced=announced)
+        return evaluate(METRIC, CanonicalPartition("trace", "t1", expected_steps=["x"], spans=(llm,)), config())
+
+    hidden, visible = evaluation(announced=True), evaluation(announced=False)
+
+    assert (hidden.result.status, visible.result.status) == ("not_applicable", "scored")
+    assert hidden.steps_hash != visible.steps_hash

@@ -142,9 +142,15 @@ class TestFallback:
         other = [
             span("root", "CHAIN", None, trace_id="u"),
             llm("s1", ToolCall("a", "1"), "z", trace_id="u"),
-            llm("s4", ToolCall("b", "1"), ToolCall("c", "2"), trace_id="u"),
+            llm("s4", ToolCall("a", "1"), ToolCall("c", "2"), trace_id="u"),
         ]
         assert names(*one, *other) == ["a", "z", "s3", "c"]
+
+    def test_an_id_of_another_call_or_none_at_all_hides_nothing(self) -> None:
+        """Ids may start anew in each completion, and an empty one is none."""
+        first = llm("s1", ToolCall("a", "call_0"), ToolCall("b", "call_1"), ToolCall("e", ""))
+        second = llm("s2", ToolCall("c", "call_0"), ToolCall("b", "call_1"), ToolCall("e", ""))
+        assert names(ROOT, first, second) == ["a", "b", "e", "c", "e"]
 
 
 class TestOrder:

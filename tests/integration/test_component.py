@@ -204,7 +204,7 @@ def test_without_a_setting_the_folder_lies_in_the_local_home(tmp_path: Path, mon
         (source_yaml(extra="  task_id_attributes: a\n"), "`task_id_attributes`: Input should be a valid list"),
         (source_yaml(extra="  database_url_env: '{{ env.NOT_THERE }}'\n"), "`database_url_env`: Input should be a"),
         (source_yaml(extra="  database_url_env: '{{ nope }}'\n"), "UndefinedError: 'nope' not found in scope"),
-        (source_yaml().replace("'", ""), "`start_date`: Input should be a valid string"),
+        (source_yaml().replace("'2025-11-01'", "20251101"), "`start_date`: Input should be a valid string"),
         (source_yaml("two words"), ": Source name 'two words' is not allowed"),
         (source_yaml(extra="  end_offset: 3\n"), ": end_offset of source `support` is 3; use 0 or 1."),
         (source_yaml(extra="  partition_types: []\n"), ": Source `support` scores nothing; list `trace`"),

@@ -427,3 +427,24 @@ def test_a_name_server_that_is_away_is_transient() -> None:
         reason = {-3: "Temporary failure in name resolution", -2: "Name or service not known"}[number]
         said = psycopg.OperationalError(f"failed to resolve host 'h': [Errno {number}] {reason}")
         assert is_transient(said) is expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "u:s3cr3t@h/x",
+        "//u:s3cr3t@h/x",
+        ":s3cr3t@host/x",
+        "postgresql:/u:s3cr3t@h/x",
+        "postgresql;//u:s3cr3t@h/x",
+        "postgresql://u:s3cr3t",
+        "postgresql://u:s3cr3t:h/x",
+        "PGPASSWORD=s3cr3t",
+        "s3cr3t",
+    ],
+)
+def test_what_cannot_be_read_as_a_url_is_not_shown_with_its_password(url: str) -> None:
+    with pytest.raises(DatabaseUrlError) as caught:
+        normalise_url(url)
+
+    assert "s3cr3t" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -59,6 +60,20 @@ def test_the_last_of_duplicates_in_one_batch_wins(migrated_engine: sa.Engine) ->
     first, last = raw("t", "a", MONDAY.start_ns), raw("t", "a", MONDAY.start_ns, status_message="later")
     assert _land(migrated_engine, first, last) == Landed(1, 0, 1)
     assert _read(migrated_engine, MONDAY) == {"t": [last]}
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["in two landings", "in one"])
+@pytest.mark.parametrize("started_first", [True, False], ids=["in order", "out of order"])
+def test_a_copy_sent_at_the_start_never_replaces_the_span_that_ended(
+    migrated_engine: sa.Engine, *, started_first: bool, apart: bool
+) -> None:
+    """Delivered twice, once without an end: the one that has ended counts, as it does when a file is read."""
+    started = raw("t", "a", MONDAY.start_ns)
+    ended = replace(started, end_time_unix_nano=MONDAY.start_ns + 5, attributes={"gen_ai.tool.name": "search"})
+    copies = [started, ended] if started_first else [ended, started]
+    for batch in [[copy] for copy in copies] if apart else [copies]:
+        _land(migrated_engine, *batch)
+    assert _read(migrated_engine, MONDAY) == {"t": [ended]}
 
 
 def test_many_batches_are_one_landing(migrated_engine: sa.Engine) -> None:
