@@ -68,7 +68,7 @@ def test_a_copy_sent_at_the_start_never_replaces_the_span_that_ended(
     migrated_engine: sa.Engine, *, started_first: bool, apart: bool
 ) -> None:
     """Delivered twice, once without an end: the one that has ended counts, as it does when a file is read."""
-    started = raw("t", "a", MONDAY.start_ns)
+    started = replace(raw("t", "a", MONDAY.start_ns), end_time_unix_nano=None)
     ended = replace(started, end_time_unix_nano=MONDAY.start_ns + 5, attributes={"gen_ai.tool.name": "search"})
     copies = [started, ended] if started_first else [ended, started]
     for batch in [[copy] for copy in copies] if apart else [copies]:
