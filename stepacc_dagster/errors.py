@@ -2,6 +2,7 @@
 
 ```
 StepaccError
+├── RunStorageError           the database that keeps Dagster's runs was lost in the middle of one
 ├── PartitionTimeoutError     the scoring of one partition took longer than its metric's manifest allows
 ├── ScorerError               a metric raised an error, which its contract forbids
 ├── SchemaError               the schema `stepacc` is not the one this version works with
@@ -90,6 +91,10 @@ class ScorerError(StepaccError):
         )
         self.metric = metric
         self.occurrence = occurrence
+
+
+class RunStorageError(StepaccError):
+    """The database that keeps Dagster's runs was lost in the middle of one; what was stored before is whole."""
 
 
 class PartitionTimeoutError(StepaccError):

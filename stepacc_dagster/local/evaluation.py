@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 import sqlalchemy as sa
+from dagster_postgres.utils import DagsterPostgresException
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.automation import job_name, run_tags
@@ -15,6 +16,7 @@ from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
 from stepacc_dagster.database import open_database
 from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
+from stepacc_dagster.errors import RunStorageError
 from stepacc_dagster.local.dead_runs import end_dead_runs, process_tags
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
@@ -125,19 +127,28 @@ class LocalEvaluation:
         with interrupts_kept(), warnings.catch_warnings():
             # Dagster's own calls of what newer versions of Python deprecate are nothing that a user can mend.
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"dagster\b")
-            result = self._job.execute_in_process(
-                instance=self.instance,
-                run_config=_QUIET,
-                asset_selection=list(assets),
-                tags={
-                    **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
-                    **process_tags(),
-                    _RANGE_START: keys[0],
-                    _RANGE_END: keys[-1],
-                },
-                raise_on_error=False,
-            )
+            result = self._executed(keys, assets)
         return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
+
+    def _executed(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> dg.ExecuteInProcessResult:
+        tags = {
+            **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
+            **process_tags(),
+            _RANGE_START: keys[0],
+            _RANGE_END: keys[-1],
+        }
+        try:
+            return self._job.execute_in_process(
+                instance=self.instance, run_config=_QUIET, asset_selection=list(assets), tags=tags, raise_on_error=False
+            )
+        except (DagsterPostgresException, sa.exc.DBAPIError) as error:
+            # Dagster keeps its runs in a database too, and cannot go on with a run that it cannot write down.
+            msg = (
+                f"The database that keeps Dagster's runs was lost during the run over {keys[0]} to {keys[-1]} "
+                f"({str(error).splitlines()[0]}). What was stored before is whole: start the database, and run the "
+                "command again."
+            )
+            raise RunStorageError(msg) from error
 
 
 @contextmanager
