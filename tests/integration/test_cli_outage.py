@@ -39,6 +39,7 @@ def test_without_the_database_of_the_runs_a_command_says_what_to_do(tmp_path: Pa
             _, said = process.communicate(timeout=120)
 
     assert process.returncode == 1
+    assert "Traceback" not in said
     assert said.splitlines()[-1].startswith("Error: ")
     assert "run the command again" in said.splitlines()[-1]
 
