@@ -1,16 +1,21 @@
 """The asset graph of a source as Dagster sees it: keys, dependencies, catalog metadata, policies and pool."""
 
+import os
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dagster as dg
 import pytest
-from sqlalchemy import Table
+from dagster._core.storage.event_log.schema import ConcurrencyLimitsTable
+from sqlalchemy import Connection, NullPool, Table, create_engine, text
 
 from stepacc_core import get_metric
 from stepacc_core.errors import ConfigError, UnknownMetricError
 from stepacc_dagster import build_evaluation_assets, build_evaluation_definitions
 from stepacc_dagster.assets import resource_key
+from stepacc_dagster.database import DAGSTER_URL_VARIABLE
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase
 from stepacc_dagster.sources import MetricChoice, RetrySettings, evaluator_of
@@ -143,6 +148,29 @@ def test_a_pool_without_a_limit_gets_that_of_the_manifest_and_one_with_a_limit_k
     storage.set_concurrency_slots(pool, 1)
     ensure_pool_limit(dagster_instance, MANIFEST)
     assert {limit.name: limit.limit for limit in storage.get_pool_limits()} == {pool: 1}
+
+
+def test_a_limit_that_another_process_sets_at_the_same_moment_is_no_error(dagster_instance: dg.DagsterInstance) -> None:
+    """Dagster looks for the row and then inserts it; here another one is inserted, and committed, between the two."""
+    storage, pool = dagster_instance.event_log_storage, pool_of(MANIFEST)
+    insert = ConcurrencyLimitsTable.insert().values(concurrency_key=pool, limit=7, using_default_limit=False)
+    engine = create_engine(os.environ[DAGSTER_URL_VARIABLE], poolclass=NullPool)
+    with ThreadPoolExecutor(1) as threads, engine.begin() as connection:
+        connection.execute(insert)
+        waiting = threads.submit(ensure_pool_limit, dagster_instance, MANIFEST)
+        waits_for_a_lock(connection)
+        connection.commit()
+        waiting.result(timeout=60)
+    assert {limit.name: limit.limit for limit in storage.get_pool_limits()} == {pool: 7}
+
+
+def waits_for_a_lock(connection: Connection) -> None:
+    """Return once some session waits for a transaction to end."""
+    for _ in range(600):
+        if connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted")).scalar():
+            return
+        time.sleep(0.05)
+    pytest.fail("Nobody came to wait for the lock.")
 
 
 def test_an_instance_without_pools_is_left_as_it_is() -> None:
