@@ -5,6 +5,7 @@ StepaccError
 ├── RunStorageError           the database that keeps Dagster's runs was lost in the middle of one
 ├── PartitionTimeoutError     the scoring of one partition took longer than its metric's manifest allows
 ├── ScorerError               a metric raised an error, which its contract forbids
+├── UnknownIdError            nothing is known by an id that was given, or more than one thing
 ├── SchemaError               the schema `stepacc` is not the one this version works with
 │   ├── SchemaMissingError    there is none
 │   ├── SchemaOlderError      it is older; `stepacc db upgrade` brings it up to date
@@ -95,6 +96,10 @@ class ScorerError(StepaccError):
 
 class RunStorageError(StepaccError):
     """The database that keeps Dagster's runs was lost in the middle of one; what was stored before is whole."""
+
+
+class UnknownIdError(StepaccError):
+    """Nothing is known by an id that was given, or more than one thing."""
 
 
 class PartitionTimeoutError(StepaccError):
