@@ -9,7 +9,9 @@ StepaccError
 │   └── UnknownConventionError   no recogniser knows the spans of a set
 ├── AnnotationError      an annotations file has a bad entry
 ├── UnknownMetricError   no metric of that name or version is registered
-└── ManifestError        a manifest is not valid
+├── ManifestError        a manifest is not valid
+├── MetricPackageError   an installed package names a metric that cannot be loaded
+└── ResultError          a metric gave a result that says two things, or nothing
 ```
 
 Every message is a sentence that gives the value, what is allowed and what to do. Every error
@@ -63,7 +65,16 @@ def _rebuild(cls: type[StepaccError], args: tuple[object, ...], state: dict[str,
 
 
 class ConfigError(StepaccError):
-    """A metric's config or a source's setting is wrong."""
+    """A metric's config or a source's setting is wrong.
+
+    Args:
+        message: a sentence with the value given, what is allowed and what to do.
+        setting: the source's setting that is to blame, as a dotted path such as `retry.max_retries`, where it is one.
+    """
+
+    def __init__(self, message: str, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 class ScoringError(StepaccError):
@@ -100,4 +111,36 @@ class ManifestError(StepaccError):
 
 
 class UnknownMetricError(StepaccError):
-    """No metric of that name or version is registered; the message lists those that are."""
+    """No metric of that name or version is registered; the message lists those that are.
+
+    Args:
+        message: the sentence.
+        setting: `metric` or `metric_version`, whichever is unknown.
+    """
+
+    def __init__(self, message: str, setting: str = "metric") -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
+class MetricPackageError(StepaccError):
+    """An installed package names a metric that cannot be loaded.
+
+    Args:
+        package: the distribution with its version, as `pip` names it.
+        entry_point: name of its entry point in the group `stepacc.metrics`.
+        value: what the entry point refers to.
+        reason: what is wrong.
+    """
+
+    def __init__(self, package: str, entry_point: str, value: str, reason: str) -> None:
+        super().__init__(
+            f"Metric `{entry_point}` (`{value}`) of package {package} cannot be loaded: {reason}; mend the package, "
+            "or uninstall it."
+        )
+        self.package = package
+        self.entry_point = entry_point
+
+
+class ResultError(StepaccError):
+    """A metric gave a result that says two things, or nothing; the message shows what it said."""

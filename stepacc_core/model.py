@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, with_config
 
-from stepacc_core.errors import FailureCode
+from stepacc_core.errors import ResultError
 from stepacc_core.names import StepKind
 
 SpanKind = Literal[
@@ -37,6 +37,8 @@ _AS_WRITTEN = with_config(ConfigDict(extra="forbid", strict=True))
 """How pydantic loads these types: unknown fields and fields of another type are refused, nothing is converted."""
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
+_BESIDE = {"scored": "score", "failed": "error", "not_applicable": "reason"}
+"""What a result of each status has beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +192,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an occurrence could not be scored: a code of the contract and a sentence."""
+    """Why an occurrence could not be scored: a code and a sentence.
 
-    code: FailureCode
+    The codes of `agent.step_accuracy` are those of `FailureCode`; another metric has codes of its own.
+    """
+
+    code: str
     message: str
 
     def __str__(self) -> str:
@@ -206,15 +211,33 @@ class Result:
 
     `score` is a float in [0, 1] only when `status` is `scored`. `error` is set only when it is `failed`, `reason`
     only when it is `not_applicable`. `metadata` is a plain, JSON-able dict; equal inputs give byte-equal metadata.
+
+    Raises:
+        ResultError: the status does not go with what is set beside it, or the score is no number. A score out of range
+            is kept, for a check to show.
     """
 
     status: Literal["scored", "failed", "not_applicable"]
     score: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     error: Failure | None = None
-    reason: NotApplicableReason | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a result that says two things, or nothing."""
+        given = {"score": self.score, "error": self.error, "reason": self.reason}
+        needed = _BESIDE.get(self.status)
+        if needed is None or any((value is not None) is not (name == needed) for name, value in given.items()):
+            msg = (
+                f"A result of status {self.status!r} has score {self.score!r}, error {self.error!r} and reason "
+                f"{self.reason!r}; give `scored` a score, `failed` an error, `not_applicable` a reason, and no other."
+            )
+            raise ResultError(msg)
+        if self.score is not None and (isinstance(self.score, bool) or not isinstance(self.score, int | float)):
+            msg = f"Score {self.score!r} is no number; give a float from 0 to 1."
+            raise ResultError(msg)
 
     @property
-    def code(self) -> FailureCode | None:
+    def code(self) -> str | None:
         """The failure code, or None when the occurrence did not fail."""
         return self.error.code if self.error else None

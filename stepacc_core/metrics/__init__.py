@@ -1,12 +1,13 @@
 """The metrics and their registry.
 
-The built-in metrics are registered on import; a package of your own registers its metric with `register`.
+The built-in metrics are registered on import. A package of your own names its metric in an entry point
+(`stepacc_core.metrics.entry_points`); code that is no package registers it with `register`.
 """
 
 from stepacc_core.metrics import step_accuracy, step_accuracy_v1
 from stepacc_core.metrics.base import Evaluation, Metric, Reference, build_config, config_hash, evaluate
 from stepacc_core.metrics.manifest import Manifest, load_manifest
-from stepacc_core.metrics.registry import get_metric, register, registered_metrics
+from stepacc_core.metrics.registry import get_metric, metric_problems, register, registered_metrics
 
 __all__ = [
     "Evaluation",
@@ -18,6 +19,7 @@ __all__ = [
     "evaluate",
     "get_metric",
     "load_manifest",
+    "metric_problems",
     "register",
     "registered_metrics",
 ]

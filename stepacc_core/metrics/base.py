@@ -1,17 +1,16 @@
 """What a metric is, and how one occurrence is evaluated with what makes the evaluation recognisable."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
 from stepacc_core.errors import ConfigError, ScoringError
-from stepacc_core.fingerprint import fingerprint, steps_fingerprint
+from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics.manifest import Manifest
 from stepacc_core.model import CanonicalPartition, Result
 from stepacc_core.shown import shown
-from stepacc_core.steps import collect_steps
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
@@ -30,7 +29,11 @@ class Reference:
 
 
 class Metric(Protocol[ConfigT]):
-    """A metric: its manifest, its config model, and a scorer of one occurrence."""
+    """A metric: its manifest, its config model, and a scorer of one occurrence.
+
+    Whatever the scorer's result depends on beside the config is to be told by `reference` and, where that is less than
+    all spans of an occurrence, by `observed` (`ReadsOnly`): an evaluation with both unchanged counts as made before.
+    """
 
     @property
     def manifest(self) -> Manifest:
@@ -47,13 +50,25 @@ class Metric(Protocol[ConfigT]):
         """Score one resolved partition; never raises for what is wrong with the partition."""
 
 
+@runtime_checkable
+class ReadsOnly(Protocol):
+    """A metric that reads less of an occurrence than all of its spans."""
+
+    def observed(self, partition: CanonicalPartition) -> Any:
+        """Return what the metric reads of an occurrence, as a JSON value.
+
+        Raises:
+            ScoringError: it cannot be read.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """A result with the hashes that tell whether the same evaluation was made before.
 
-    `steps_hash` is that of the steps, or of the reason why the metric does not apply to them: what a trace lacks may
-    change without its steps changing. It is None when the steps cannot be collected; `reference_hash` is None when
-    there is no expectation.
+    `steps_hash` is that of what the metric reads (the steps, for `agent.step_accuracy`; else all spans), or of the
+    reason why it does not apply: what a trace lacks may change without its steps changing. It is None when the steps
+    cannot be collected; `reference_hash` is None when there is no expectation.
     """
 
     result: Result
@@ -70,13 +85,15 @@ def evaluate(metric: Metric[ConfigT], partition: CanonicalPartition, config: Con
         result=result,
         reference=reference,
         reference_hash=fingerprint(reference.value) if reference else None,
-        steps_hash=fingerprint({"reason": result.reason}) if result.reason else _steps_hash(partition),
+        steps_hash=fingerprint({"reason": result.reason}) if result.reason else _observed_hash(metric, partition),
     )
 
 
-def _steps_hash(partition: CanonicalPartition) -> str | None:
+def _observed_hash(metric: Metric[Any], partition: CanonicalPartition) -> str | None:
+    if not isinstance(metric, ReadsOnly):
+        return fingerprint([asdict(span) for span in partition.spans])
     try:
-        return steps_fingerprint(collect_steps(partition))
+        return fingerprint(metric.observed(partition))
     except ScoringError:
         return None
 

@@ -79,6 +79,11 @@ class Manifest(_Strict):
         return self.name.rpartition(".")[2]
 
     @property
+    def needs_expected_steps(self) -> bool:
+        """Whether an occurrence that nobody annotated cannot be scored."""
+        return "expected_steps" in self.required_columns
+
+    @property
     def version_key(self) -> tuple[int, ...]:
         """The version as numbers, so that 10.0.0 is newer than 9.0.0."""
         return tuple(int(part) for part in self.version.split("."))

@@ -46,6 +46,10 @@ class StepAccuracy:
             return Reference(config.expected_steps, "config")
         return None
 
+    def observed(self, partition: CanonicalPartition) -> list[list[str]]:
+        """Return what an alignment depends on: each step's name and kind, in order."""
+        return [[step.name, step.kind] for step in collect_steps(partition)]
+
     def score(self, partition: CanonicalPartition, config: Config | None = None) -> Result:
         """Score one trace or session (contract, sections 2 to 7).
 

@@ -5,8 +5,9 @@ import yaml
 from rich.table import Table
 
 from stepacc_core import get_metric, registered_metrics
+from stepacc_core.metrics import metric_problems
 from stepacc_dagster.cli.metrics import refused_as_usage
-from stepacc_dagster.cli.output import emit_json, json_option, out
+from stepacc_dagster.cli.output import emit_json, json_option, note, out
 
 
 @click.command()
@@ -27,6 +28,8 @@ def manifest(name: str | None, metric_version: str | None, *, as_json: bool) -> 
         msg = "--metric-version goes with a NAME; without both, all metrics are listed."
         raise click.UsageError(msg)
     manifests = [metric.manifest for metric in registered_metrics()]
+    for problem in metric_problems():
+        note(str(problem))
     if as_json:
         emit_json([entry.model_dump(mode="json") for entry in manifests])
         return

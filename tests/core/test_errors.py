@@ -21,6 +21,8 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
     "error",
     [
         errors.ScoringError(errors.FailureCode.NESTED_GROUP, "No."),
+        errors.ConfigError("No.", "retry.max_retries"),
+        errors.UnknownMetricError("No.", "metric_version"),
         *(cls("No.") for cls in _tree(errors.StepaccError) if cls.__init__ is errors.StepaccError.__init__),
     ],
     ids=lambda error: type(error).__name__,
