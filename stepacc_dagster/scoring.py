@@ -42,7 +42,7 @@ def score_window(engine: sa.Engine, source: Source, evaluator: Evaluator, window
         ScorerError: the metric raised an error.
         sqlalchemy.exc.DBAPIError: a database failed. In all cases nothing of the window was changed.
     """
-    tally = WindowTally()
+    tally = WindowTally(lower_is_better=evaluator.metric.manifest.direction == "lower_is_better")
     manifest = evaluator.metric.manifest
     with (
         engine.begin() as writer,
@@ -97,9 +97,11 @@ def _evaluate(evaluator: Evaluator, partition: CanonicalPartition) -> Evaluation
 def _rows(
     partitions: Iterator[CanonicalPartition], source: Source, evaluator: Evaluator, tally: WindowTally
 ) -> Iterator[ScoreRow]:
+    annotated_only = evaluator.metric.manifest.needs_expected_steps
     for partition in partitions:
         evaluation = _evaluate(evaluator, apply_policy(partition, source.step_policy))
-        if evaluation.reference is None and source.partition_types[partition.partition_type] == "skip":
+        skips = annotated_only and source.partition_types[partition.partition_type] == "skip"
+        if skips and evaluation.reference is None:
             tally.skip()
             continue
         tally.add(partition, evaluation)

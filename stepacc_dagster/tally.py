@@ -47,6 +47,8 @@ class Unscored:
 class WindowTally:
     """Running counts over the occurrences of one window; `add` and `skip` are called once for each."""
 
+    lower_is_better: bool = False
+    """Direction of the metric: the highest scores are the worst then."""
     scored: int = 0
     skipped: int = 0
     failed: Counter[str] = field(default_factory=Counter)
@@ -128,7 +130,8 @@ class WindowTally:
         if not 0 <= score <= 1:
             self.out_of_range.append(ident)
         expected, actual = _listed(metadata, "expected_steps"), _listed(metadata, "actual_steps")
-        self.worst = heapq.nsmallest(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
+        worst = heapq.nlargest if self.lower_is_better else heapq.nsmallest
+        self.worst = worst(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
 
 
 def _first_extra(metadata: dict[str, Any]) -> str | None:

@@ -34,6 +34,7 @@ _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("metadata", "jsonb"),
 )
 _OWN = [name for name, _ in _COLUMNS[1:-1]]
+_INTEGER = 2**31
 _RESULT = ["status", "code", "reason", "message", "score", "total_steps", "correct_steps", "edit_distance"]
 _REPLACED = [*_RESULT, "expected_from", "evaluated_at"]
 _SHARED = ["source", "window_key", "metric", "metric_version", "config_hash", "dagster_run_id"]
@@ -118,9 +119,9 @@ class ScoreRow:
             reason=result.reason,
             message=result.error.message if result.error else None,
             score=result.score,
-            total_steps=result.metadata.get("total_steps"),
-            correct_steps=result.metadata.get("correct_steps"),
-            edit_distance=result.metadata.get("edit_distance"),
+            total_steps=_count(result.metadata.get("total_steps")),
+            correct_steps=_count(result.metadata.get("correct_steps")),
+            edit_distance=_count(result.metadata.get("edit_distance")),
             expected_from=reference.origin if reference else None,
             annotation_id=partition.annotation.id if partition.annotation and from_column else None,
             reference_hash=evaluation.reference_hash,
@@ -164,6 +165,11 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash, run_id)
     counts = conn.execute(_WRITE, dict(zip(_SHARED, values, strict=True))).one()
     return Written(counts.inserted, counts.confirmed)
+
+
+def _count(value: object) -> int | None:
+    """Return a count that the column holds; another metric's metadata may call anything by its name."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _INTEGER else None
 
 
 def _staged(place: int, row: ScoreRow) -> tuple[Any, ...]:
