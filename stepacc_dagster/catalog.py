@@ -4,7 +4,9 @@ from typing import Any
 
 import dagster as dg
 import sqlalchemy as sa
+from dagster_shared.check import CheckError
 
+from stepacc_core.errors import ConfigError
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.storage import tables
@@ -22,26 +24,44 @@ _SQL_TYPES: dict[type[sa.types.TypeEngine[Any]], str] = {
 """Names as PostgreSQL shows them; the first that fits, so the narrower types come first."""
 
 
+_READ_AS_STEPS = ("tool_name", "agent_name", "start_time_unix_nano")
+_COPIED = ("trace_id", "span_id", "parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano", "status")
+_RECOGNISED = ("kind", "tool_name", "tool_arguments", "tool_call_id", "agent_name", "tool_calls", "output")
+"""Columns of the canonical spans that hold what a span says in its own way, and what a convention makes of it."""
+
+
 class SourceKeys:
     """The asset keys of a source and its metric."""
 
     def __init__(self, source: Source, evaluator: Evaluator) -> None:
+        prefix = [*source.assets.key_prefix, source.name]
         metric = evaluator.metric.manifest.identifier
-        self.agent_traces = dg.AssetKey([source.name, "agent_traces"])
-        self.annotations = dg.AssetKey([source.name, "annotations"])
-        self.canonical_traces = dg.AssetKey([source.name, "canonical_traces"])
-        self.scores = dg.AssetKey([source.name, f"{metric}_scores"])
-        self.metadata = dg.AssetKey([source.name, f"{metric}_metadata"])
+        self.agent_traces = dg.AssetKey([*prefix, "agent_traces"])
+        self.annotations = dg.AssetKey([*prefix, "annotations"])
+        self.canonical_traces = dg.AssetKey([*prefix, "canonical_traces"])
+        self.scores = dg.AssetKey([*prefix, f"{metric}_scores"])
+        self.metadata = dg.AssetKey([*prefix, f"{metric}_metadata"])
+
+
+def refuse_asset_settings(source: Source) -> None:
+    """Refuse what Dagster takes for no group, owner or tag.
+
+    Raises:
+        ConfigError: names the setting and gives Dagster's reason.
+    """
+    settings = source.assets
+    for name in ("group_name", "owners", "tags", "automation_condition"):
+        try:
+            dg.AssetSpec(source.name, **{name: getattr(settings, name)})
+        except (dg.DagsterError, CheckError) as error:
+            msg = f"{name} of source `{source.name}` is refused by Dagster: {' '.join(str(error).split())}"
+            raise ConfigError(msg, f"assets.{name}") from None
 
 
 def external_specs(source: Source, keys: SourceKeys) -> list[dg.AssetSpec]:
     """Return the specs of what stepacc reads and others write: agents leave traces, people annotate."""
     own = source.store.kind == "otel_spans"
-    shared: dict[str, Any] = {
-        "partitions_def": partitions_of(source),
-        "group_name": source.name,
-        "kinds": {"postgres"},
-    }
+    shared: dict[str, Any] = {**_common(source), "kinds": {"postgres"}}
     return [
         dg.AssetSpec(
             keys.agent_traces,
@@ -64,9 +84,8 @@ def external_specs(source: Source, keys: SourceKeys) -> list[dg.AssetSpec]:
 
 def canonical_spec(source: Source, keys: SourceKeys, code_version: str) -> dg.AssetSpec:
     """Return the spec of the canonical traces."""
-    columns = ("trace_id", "span_id", "parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano", "status")
-    lineage = {column: [_dep(keys.agent_traces, column)] for column in columns}
-    for column in ("kind", "tool_name", "tool_arguments", "tool_call_id", "agent_name", "tool_calls", "output"):
+    lineage = {column: [_dep(keys.agent_traces, column)] for column in _COPIED}
+    for column in _RECOGNISED:
         lineage[column] = [_dep(keys.agent_traces, "attributes"), _dep(keys.agent_traces, "events")]
     return dg.AssetSpec(
         keys.canonical_traces,
@@ -75,10 +94,10 @@ def canonical_spec(source: Source, keys: SourceKeys, code_version: str) -> dg.As
             "Spans in one form whatever framework wrote them: kinds, bare tool names, arguments, embedded calls. "
             "One call is one span, and what the reader had to assume is kept as gaps of the trace."
         ),
-        partitions_def=partitions_of(source),
-        group_name=source.name,
         kinds={"postgres", "python"},
         code_version=code_version,
+        automation_condition=source.assets.automation_condition,
+        **_common(source),
         metadata={
             **_table_metadata(tables.spans),
             "dagster/column_lineage": dg.TableColumnLineage(deps_by_column=lineage),
@@ -89,30 +108,34 @@ def canonical_spec(source: Source, keys: SourceKeys, code_version: str) -> dg.As
 
 
 def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[dg.AssetSpec]:
-    """Return the specs of the score table and of the metadata table beside it."""
+    """Return the specs of the score table and of the metadata table beside it.
+
+    A metric whose manifest requires no expected steps does not hang on the annotations.
+    """
     manifest = evaluator.metric.manifest
+    annotated = manifest.needs_expected_steps
+    read = [_dep(keys.canonical_traces, column) for column in (_READ_AS_STEPS if annotated else _RECOGNISED)]
+    expected = {
+        "annotation_id": [_dep(keys.annotations, "id")],
+        "reference_hash": [_dep(keys.annotations, "value")],
+    }
     score_lineage = dg.TableColumnLineage(
         deps_by_column={
             "partition_id": [_dep(keys.canonical_traces, "trace_id")],
-            "score": [
-                _dep(keys.canonical_traces, "tool_name"),
-                _dep(keys.canonical_traces, "agent_name"),
-                _dep(keys.canonical_traces, "start_time_unix_nano"),
-                _dep(keys.annotations, "value"),
-            ],
-            "annotation_id": [_dep(keys.annotations, "id")],
-            "reference_hash": [_dep(keys.annotations, "value")],
-            "steps_hash": [_dep(keys.canonical_traces, "tool_name"), _dep(keys.canonical_traces, "agent_name")],
+            "score": [*read, *([_dep(keys.annotations, "value")] if annotated else [])],
+            "steps_hash": read,
+            **(expected if annotated else {}),
         }
     )
     metadata_lineage = dg.TableColumnLineage(deps_by_column={"score_id": [_dep(keys.scores, "id")]})
+    common = _common(source)
     shared: dict[str, Any] = {
-        "deps": [keys.canonical_traces, keys.annotations],
-        "partitions_def": partitions_of(source),
-        "group_name": source.name,
+        **common,
+        "deps": [keys.canonical_traces, *([keys.annotations] if annotated else [])],
         "kinds": {"postgres", "python"},
         "code_version": evaluator.code_version,
-        "tags": {"stepacc/metric": manifest.name},
+        "automation_condition": source.assets.automation_condition,
+        "tags": {"stepacc/metric": manifest.name, **common["tags"]},
     }
     identity = {
         "metric": manifest.name,
@@ -131,11 +154,23 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
         ),
         dg.AssetSpec(
             keys.metadata,
-            description="The reasons of each score: expected and actual steps and their alignment, entry by entry.",
+            description="The reasons of each score, as the metric gives them: what it expected, what it found, and how "
+            "it compared the two.",
             metadata={**_table_metadata(tables.score_metadata), "dagster/column_lineage": metadata_lineage, **identity},
             **shared,
         ),
     ]
+
+
+def _common(source: Source) -> dict[str, Any]:
+    """Return what the specs of all assets of a source share."""
+    settings = source.assets
+    return {
+        "partitions_def": partitions_of(source),
+        "group_name": settings.group_name or source.name,
+        "owners": list(settings.owners),
+        "tags": dict(settings.tags),
+    }
 
 
 def _table_metadata(table: sa.Table) -> dict[str, Any]:

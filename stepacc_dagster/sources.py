@@ -14,6 +14,7 @@ from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
+from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
 
 Unannotated = Literal["fail", "skip"]
@@ -57,6 +58,7 @@ class Source:
         store: where the agent's spans are; `stepacc.otel_spans` where nothing is said.
         store_url_env: the environment variable that holds the URL of the store's database, where that is another one.
         step_policy: what of a trace is no step; part of the config hash, so another policy gives other scores.
+        assets: how the source's assets fit into the project's catalog: key prefix, group, owners, tags, automation.
         database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
             that it shows neither in YAML nor in the UI.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
@@ -76,6 +78,7 @@ class Source:
     store: StoreSettings = field(default_factory=OtelSpansSettings)
     store_url_env: str | None = None
     step_policy: StepPolicy = field(default_factory=StepPolicy)
+    assets: AssetSettings = field(default_factory=AssetSettings)
     database_url_env: str = "STEPACC_DATABASE_URL"
     retry: RetrySettings = field(default_factory=RetrySettings)
     max_partitions_per_run: int = 10
@@ -84,13 +87,13 @@ class Source:
         """Refuse settings that cannot work."""
         if not _NAME.fullmatch(self.name):
             msg = f"Source name {self.name!r} is not allowed; use a letter, then letters, digits and underscores."
-            raise ConfigError(msg)
+            raise ConfigError(msg, "source")
         if not _is_date(self.start_date):
             msg = f"start_date {self.start_date!r} of source `{self.name}` is no date; write it as 2026-01-31."
-            raise ConfigError(msg)
+            raise ConfigError(msg, "start_date")
         if not self.partition_types:
             msg = f"Source `{self.name}` scores nothing; list `trace`, `session` or both under partition_types."
-            raise ConfigError(msg)
+            raise ConfigError(msg, "partition_types")
         self._refuse_unknown("partitions", [self.partitions], get_args(PartitionKind))
         self._refuse_unknown("partition_types", self.partition_types, get_args(PartitionType))
         self._refuse_unknown("unannotated", self.partition_types.values(), get_args(Unannotated))
@@ -103,12 +106,12 @@ class Source:
         for value in given:
             if value not in allowed:
                 msg = f"{name} of source `{self.name}` is {value!r}; use {' or '.join(map(repr, allowed))}."
-                raise ConfigError(msg)
+                raise ConfigError(msg, name)
 
     def _refuse_below(self, name: str, given: float, least: int) -> None:
         if given < least:
             msg = f"{name} of source `{self.name}` is {given}; use {least} or more."
-            raise ConfigError(msg)
+            raise ConfigError(msg, name)
 
     @property
     def start(self) -> datetime:
@@ -149,7 +152,7 @@ def evaluator_of(source: Source) -> Evaluator:
                 f"Metric `{metric.manifest.name}` scores no {kind}s, which source `{source.name}` lists under "
                 f"partition_types; list {' or '.join(metric.manifest.partition_types)}."
             )
-            raise ConfigError(msg)
+            raise ConfigError(msg, "partition_types")
     config = build_config(metric, source.metric.config)
     return Evaluator(metric, config, config_hash(config, source.step_policy.settings()))
 
