@@ -1,41 +1,25 @@
 """The assets of a source: what it reads, the canonical traces, and the scores of its metric."""
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import dagster as dg
 import sqlalchemy as sa
 
-from stepacc_core.fingerprint import fingerprint
 from stepacc_dagster import run_metadata
 from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, score_specs
 from stepacc_dagster.checks import check_results, check_specs
-from stepacc_dagster.database import check_reachable, connect_engine, is_transient
-from stepacc_dagster.ingest import ingest_window, take_over
-from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions, sentence
+from stepacc_dagster.failures import is_transient, sentence
+from stepacc_dagster.ingest import WindowIngest, ingest_window, take_over
+from stepacc_dagster.opening import opened_store
+from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
-from stepacc_dagster.resources import StepaccDatabase, url_from_environment
-from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.resources import StepaccDatabase, resource_key
+from stepacc_dagster.scoring import WindowScores, score_window
+from stepacc_dagster.sources import Evaluator, Source, reader_version
 from stepacc_dagster.stores.base import TraceStore
-from stepacc_dagster.stores.factory import build_store
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.windows import Window
-
-_READER_VERSION = "1"
-"""Version of the reading of traces; raised when the same spans would give other canonical spans."""
-
-
-def reader_version(source: Source) -> str:
-    """Return the code version of a source's canonical traces: that of the reading, and a hash of its settings."""
-    settings = dataclasses.asdict(source.read_settings)
-    return f"{_READER_VERSION}-{fingerprint(settings)[:12]}"
-
-
-def resource_key(source: Source) -> str:
-    """Return the key of a source's database resource; each source may have a database of its own."""
-    return f"stepacc_database_{source.name}"
 
 
 def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
@@ -50,12 +34,13 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
         required_resource_keys={resource_key(source)},
     )
     def ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        with _engine(context, source) as engine, _store(source, engine) as store:
+        with _ready(context, source) as (engine, store):
 
             def work(window: Window) -> Outcome:
-                ingested, content = ingest_window(engine, store, source, window)
-                context.log.info("%s: %d traces, %d spans", window.key, ingested.traces, ingested.spans)
-                return Outcome({keys.canonical_traces: run_metadata.ingest_metadata(ingested)}, content)
+                found = ingest_window(engine, store, source, window)
+                context.log.info("%s: %d traces, %d spans", window.key, found.ingested.traces, found.ingested.spans)
+                _tell_of_traces(context, keys.agent_traces, window, found)
+                return Outcome({keys.canonical_traces: run_metadata.ingest_metadata(found.ingested)}, found.content)
 
             outcomes = run_partitions(context, _step(source, [keys.canonical_traces], version, work))
         yield dg.MaterializeResult(keys.canonical_traces, data_version=data_version(version, outcomes))
@@ -80,11 +65,12 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
     def score(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         ensure_pool_limit(context.instance, manifest)
         tallies: dict[str, WindowTally] = {}
-        with _engine(context, source) as engine:
+        with _database(context, source) as engine:
 
             def work(window: Window) -> Outcome:
                 scores = score_window(engine, source, evaluator, window, context.run.run_id)
                 tallies[window.key] = scores.tally
+                _tell_of_annotations(context, keys.annotations, window, scores)
                 context.log.info("%s: %d of %d scored", window.key, scores.tally.scored, scores.tally.occurrences)
                 rows = {"dagster/partition_row_count": scores.tally.rows}
                 return Outcome(
@@ -114,7 +100,7 @@ def build_evaluation_assets(source: Source, evaluator: Evaluator) -> list[dg.Ass
 
 
 @contextmanager
-def _engine(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.Engine]:
+def _database(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.Engine]:
     database: StepaccDatabase = getattr(context.resources, resource_key(source))
     with ExitStack() as stack:
         with _permanent_errors_end_the_step():
@@ -123,19 +109,13 @@ def _engine(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.En
 
 
 @contextmanager
-def _store(source: Source, engine: sa.Engine) -> Iterator[TraceStore]:
-    """Give the source's store, once the expectations it holds are taken over."""
-    with ExitStack() as stack:
+def _ready(context: dg.AssetExecutionContext, source: Source) -> Iterator[tuple[sa.Engine, TraceStore]]:
+    """Give the database and the source's store, once the expectations that the store holds are taken over."""
+    with _database(context, source) as engine, ExitStack() as stack:
         with _permanent_errors_end_the_step():
-            if source.store_url_env:
-                store_engine = connect_engine(url_from_environment(source.store_url_env))
-                stack.callback(store_engine.dispose)
-                check_reachable(store_engine)
-            else:
-                store_engine = engine
-            store = build_store(source.store, store_engine, source.name)
+            store = stack.enter_context(opened_store(source, engine))
             take_over(engine, store, source)
-        yield store
+        yield engine, store
 
 
 @contextmanager
@@ -146,6 +126,30 @@ def _permanent_errors_end_the_step() -> Iterator[None]:
         if is_transient(error):
             raise  # for the retry policy
         raise dg.Failure(description=sentence(error), allow_retries=False) from error
+
+
+def _tell_of_traces(context: dg.AssetExecutionContext, key: dg.AssetKey, window: Window, found: WindowIngest) -> None:
+    """Tell Dagster what the store has: it knows nothing of tables that others write."""
+    if found.news:
+        metadata = {"dagster/partition_row_count": found.raw_spans, "traces": found.ingested.traces}
+        _tell(context, key, window, metadata, found.content)
+
+
+def _tell_of_annotations(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, window: Window, scores: WindowScores
+) -> None:
+    if scores.news:
+        metadata = {"annotated_occurrences": scores.tally.annotated}
+        _tell(context, key, window, metadata, scores.tally.annotations_digest)
+
+
+def _tell(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, window: Window, metadata: dict[str, int], version: str
+) -> None:
+    event = dg.AssetMaterialization(
+        key, partition=window.key, metadata=metadata, tags={"dagster/data_version": version}
+    )
+    context.log_event(event)
 
 
 def _retry_policy(source: Source) -> dg.RetryPolicy:
@@ -160,4 +164,4 @@ def _retry_policy(source: Source) -> dg.RetryPolicy:
 def _step(
     source: Source, asset_keys: list[dg.AssetKey], code_version: str, work: Callable[[Window], Outcome]
 ) -> PartitionStep:
-    return PartitionStep(asset_keys, code_version, source.partitions, source.retry.max_retries, work)
+    return PartitionStep(asset_keys, code_version, source.partitions, source.retry, work)

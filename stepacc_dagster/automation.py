@@ -11,6 +11,10 @@ from stepacc_dagster.windows import window_containing
 
 _NANOSECONDS = 1_000_000_000
 
+RANGE_START = "dagster/asset_partition_range_start"
+RANGE_END = "dagster/asset_partition_range_end"
+"""Tags by which Dagster is told the partitions of a run that has several."""
+
 
 def job_name(source: Source) -> str:
     """Return the name of the job that ingests and scores a source."""

@@ -10,13 +10,16 @@ from pydantic import Field
 from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.model import PartitionType, SpanKind
 from stepacc_core.policy import StepPolicy
-from stepacc_dagster.assets import build_evaluation_assets, resource_key
+from stepacc_dagster.assets import build_evaluation_assets
 from stepacc_dagster.automation import build_automation
-from stepacc_dagster.resources import StepaccDatabase
+from stepacc_dagster.resources import StepaccDatabase, resource_key
+from stepacc_dagster.sensors import build_changes_sensor
 from stepacc_dagster.sources import (
     Evaluator,
+    FollowSettings,
     MetricChoice,
     RetrySettings,
+    SettleSettings,
     Source,
     Unannotated,
     evaluator_of,
@@ -30,6 +33,31 @@ class RetryModel(dg.Model, dg.Resolvable):
     # Limits of all numbers are checked by Source: Dagster puts a constraint of ours on a template's text too.
     max_retries: int = Field(default=3, description="Times a step is tried again; 0 or more.", examples=[3])
     delay_seconds: float = Field(default=5.0, description="Wait before the first, doubled each time.", examples=[5])
+
+
+class SettlingModel(dg.Model, dg.Resolvable):
+    """When a trace is over; one that still goes on is listed, and scored once it has settled."""
+
+    quiet_minutes: float = Field(
+        default=10, description="How long a trace that has its root must be quiet.", examples=[10]
+    )
+    close_hours: float = Field(
+        default=24, description="How long a trace without a root that ended is waited for.", examples=[24]
+    )
+
+
+class FollowModel(dg.Model, dg.Resolvable):
+    """The sensor that notes what changed in the store and brings it up to date."""
+
+    enabled: bool = Field(default=True, description="Whether it runs unless somebody stops it.", examples=[True])
+    interval_seconds: int = Field(default=30, description="Time between two looks.", examples=[30])
+    rescore: bool = Field(
+        default=True,
+        description="Whether windows scored by another version or config of the metric are scored anew by themselves; "
+        "if not, `stepacc backfill` does it.",
+        examples=[False],
+    )
+    max_runs: int = Field(default=10, description="Runs asked for at a look.", examples=[10])
 
 
 class StepPolicyModel(dg.Model, dg.Resolvable):
@@ -126,6 +154,12 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         default="STEPACC_DATABASE_URL", description="Environment variable that holds the URL of the database."
     )
     retry: RetryModel = Field(default=RetryModel(), description="Retries of transient errors.")
+    settling: SettlingModel = Field(
+        default=SettlingModel(), description="When a trace is over.", examples=[{"quiet_minutes": 30}]
+    )
+    follow: FollowModel = Field(
+        default=FollowModel(), description="How changes are followed.", examples=[{"interval_seconds": 60}]
+    )
     max_partitions_per_run: int = Field(
         default=10, description="Partitions that one run of a backfill takes; 1 or more.", examples=[10]
     )
@@ -155,6 +189,8 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             ),
             database_url_env=self.database_url_env,
             retry=RetrySettings(self.retry.max_retries, self.retry.delay_seconds),
+            settling=SettleSettings(**self.settling.model_dump()),
+            follow=FollowSettings(**self.follow.model_dump()),
             max_partitions_per_run=self.max_partitions_per_run,
         )
 
@@ -179,6 +215,7 @@ def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = N
             dg.Definitions(
                 assets=build_evaluation_assets(source, evaluator),
                 resources={resource_key(source): StepaccDatabase(url_env=source.database_url_env)},
+                sensors=[build_changes_sensor(source, evaluator)],
             ),
             build_automation(source, evaluator),
         )

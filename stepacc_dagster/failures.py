@@ -2,12 +2,15 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from stepacc_core.errors import StepaccError
 from stepacc_dagster.errors import UnreachableError
 
 URL_VARIABLE = "STEPACC_DATABASE_URL"
@@ -64,6 +67,27 @@ def is_transient(error: BaseException) -> bool:
         lost = type(error).__name__ in {"OperationalError", "InterfaceError"}
         return lost and (_told(str(error), _PASSING) is not None or _told(str(error), _LASTING) is None)
     return error.__cause__ is not None and is_transient(error.__cause__)
+
+
+def sentence(error: Exception) -> str:
+    """Return an error as one sentence; of what a database says the first line, without the statement and its values."""
+    if isinstance(error, StepaccError):
+        return str(error)
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    if isinstance(cause, psycopg.Error) and not cause.sqlstate and (told := _told(str(cause), {**_PASSING, **_LASTING})):
+        return f"The database {told}."
+    said = (str(cause).strip().splitlines() or ["no reason given"])[0]
+    speaker = "The database says" if isinstance(cause, psycopg.Error) else type(cause).__name__
+    return f"{speaker}: {said.rstrip('.')}."
+
+
+@contextmanager
+def kept(error: BaseException) -> Iterator[None]:
+    """Do what is to be done about an error; a database that fails once more must not take its place."""
+    try:
+        yield
+    except DBAPIError as another:
+        error.add_note(f"It could not be noted either: {sentence(another)}")
 
 
 def unreachable(url: URL, error: DBAPIError) -> UnreachableError:

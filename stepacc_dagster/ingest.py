@@ -1,34 +1,69 @@
 """Ingest: the raw spans of one window become canonical traces, in one transaction."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalTrace, RawSpan
 from stepacc_core.reading import ReadSettings, canonicalise
-from stepacc_dagster.sources import Source
+from stepacc_dagster.failures import is_transient, kept, sentence
+from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.expectations import take_over_expectations
+from stepacc_dagster.storage.work import change_of, note_ingest_failed, note_ingested
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.windows import Window
 
 
-def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: Window) -> tuple[Ingested, str]:
+@dataclass(frozen=True, slots=True)
+class WindowIngest:
+    """What the ingest of a window found and wrote.
+
+    Attributes:
+        ingested: what became of the window.
+        raw_spans: spans the store has of the traces that start in it.
+        content: fingerprint of the canonical content it has now.
+        first: whether it was never ingested before.
+    """
+
+    ingested: Ingested
+    raw_spans: int
+    content: str
+    first: bool
+
+    @property
+    def news(self) -> bool:
+        """Whether the store had anything else than at the last ingest."""
+        return self.first or self.ingested.changed or self.ingested.gone > 0
+
+
+def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: Window) -> WindowIngest:
     """Replace the canonical traces of a window by what the store holds of the traces that start in it.
 
     Running it again, or twice at once, gives the same rows. Spans are read and written trace by trace, so memory does
-    not grow with the window.
-
-    Returns:
-        What became of the window, and a fingerprint of the content it has now.
+    not grow with the window. What fails is noted with the window.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a database failed; nothing of the window was changed.
     """
-    with engine.begin() as connection, store.open() as reader, closed(reader.traces(window)) as traces:
-        ingested = write_traces(connection, source.name, window, _canonical(traces, source.read_settings))
-        return ingested, window_fingerprint(connection, source.name, window)
+    with engine.connect() as connection:
+        change = change_of(connection, source.name, window.key)  # before the store is read: see storage.work
+    try:
+        return _ingest(engine, store, source, window, change)
+    except Exception as error:
+        with kept(error), engine.begin() as connection:
+            note_ingest_failed(
+                connection,
+                source.name,
+                window.key,
+                change=change,
+                reader_version=reader_version(source),
+                problem=sentence(error),
+                final=not is_transient(error),
+            )
+        raise
 
 
 def take_over(engine: sa.Engine, store: TraceStore, source: Source) -> int:
@@ -41,6 +76,32 @@ def take_over(engine: sa.Engine, store: TraceStore, source: Source) -> int:
         return len(take_over_expectations(connection, source.name, expectations))
 
 
-def _canonical(traces: Iterator[tuple[str, list[RawSpan]]], settings: ReadSettings) -> Iterator[CanonicalTrace]:
+def _ingest(engine: sa.Engine, store: TraceStore, source: Source, window: Window, change: int) -> WindowIngest:
+    counted = _Counted()
+    with engine.begin() as connection, store.open() as reader, closed(reader.traces(window)) as traces:
+        canonical = _canonical(traces, source.read_settings, counted)
+        ingested = write_traces(connection, source.name, window, canonical)
+        first = note_ingested(
+            connection,
+            source.name,
+            window.key,
+            change=change,
+            reader_version=reader_version(source),
+            traces=ingested.traces,
+            changed=[*ingested.stale_windows, *([window.key] if ingested.changed else [])],
+        )
+        content = window_fingerprint(connection, source.name, window)
+        return WindowIngest(ingested, counted.spans, content, first)
+
+
+@dataclass(slots=True)
+class _Counted:
+    spans: int = 0
+
+
+def _canonical(
+    traces: Iterator[tuple[str, list[RawSpan]]], settings: ReadSettings, counted: _Counted
+) -> Iterator[CanonicalTrace]:
     for trace_id, spans in traces:
+        counted.spans += len(spans)
         yield canonicalise(trace_id, spans, settings)

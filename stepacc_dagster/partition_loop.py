@@ -4,18 +4,17 @@ A run that Dagster gives several partitions is all or nothing by default. Here e
 at the end the good ones are recorded and only the bad ones count as failed, so that re-execution takes just those.
 """
 
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
-import psycopg
-from sqlalchemy.exc import DBAPIError
 
-from stepacc_core.errors import StepaccError
 from stepacc_core.fingerprint import fingerprint
-from stepacc_dagster.database import is_transient
-from stepacc_dagster.sources import PartitionKind
+from stepacc_dagster.failures import is_transient, sentence
+from stepacc_dagster.sources import PartitionKind, RetrySettings
 from stepacc_dagster.windows import Window, window_of
 
 _NAMED = 5
@@ -32,37 +31,44 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStep:
-    """A step over partitions: its assets, the version of its code, and the work on one window."""
+    """A step over partitions: its assets, the version of its code, its retries, and the work on one window."""
 
     asset_keys: Sequence[dg.AssetKey]
     code_version: str
     kind: PartitionKind
-    max_retries: int
+    retry: RetrySettings
     work: Callable[[Window], Outcome]
 
 
 def run_partitions(context: dg.AssetExecutionContext, step: PartitionStep) -> dict[str, Outcome]:
     """Work on every partition of the run and record what became of each.
 
+    Partitions that met a transient error are tried again, by themselves, as often as the settings say; what went well
+    is not done twice.
+
     Returns:
         The outcomes by partition key, when all partitions went well.
 
     Raises:
-        Exception: a transient error of a partition, while retries are left; the step's retry policy does the rest, and
-            the partitions that went well are confirmed, not redone, by the work's own idempotence.
         dagster.Failure: partitions failed for good; the others are recorded as materialised.
     """
     done: dict[str, Outcome] = {}
     failed: dict[str, Exception] = {}
-    for key in context.partition_keys:
-        try:
-            done[key] = step.work(window_of(key, step.kind))
-        except Exception as error:
-            context.log.exception("Partition %s failed", key)
-            failed[key] = error
-    transient = next((error for error in failed.values() if is_transient(error)), None)
-    if transient and context.retry_number < step.max_retries:
-        raise transient
+    pending = list(context.partition_keys)
+    for attempt in range(step.retry.max_retries + 1):
+        for key in pending:
+            try:
+                done[key] = _told(step.work(window_of(key, step.kind)), attempt + 1)
+                failed.pop(key, None)
+            except Exception as error:
+                context.log.exception("Partition %s failed", key)
+                failed[key] = error
+        pending = [key for key, error in failed.items() if is_transient(error)]
+        if not pending or attempt == step.retry.max_retries:
+            break
+        wait = step.retry.delay_seconds * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (only to part the tries)
+        context.log.warning("%d partitions met an error that may pass; tried again in %.1f s", len(pending), wait)
+        time.sleep(wait)
     if failed:
         _record_good_partitions(context, step, done)
         raise _failure(failed, len(context.partition_keys))
@@ -81,14 +87,10 @@ def data_version(code_version: str, outcomes: Mapping[str, Outcome]) -> dg.DataV
     return dg.DataVersion(f"{code_version}:{data}")
 
 
-def sentence(error: Exception) -> str:
-    """Return an error as one sentence; of what a database says the first line, without the statement and its values."""
-    if isinstance(error, StepaccError):
-        return str(error)
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    said = (str(cause).strip().splitlines() or ["no reason given"])[0]
-    speaker = "The database says" if isinstance(cause, psycopg.Error) else type(cause).__name__
-    return f"{speaker}: {said.rstrip('.')}."
+def _told(outcome: Outcome, attempts: int) -> Outcome:
+    if attempts == 1:
+        return outcome
+    return replace(outcome, metadata={key: {**said, "attempts": attempts} for key, said in outcome.metadata.items()})
 
 
 def _record_good_partitions(

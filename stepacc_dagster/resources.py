@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.database import normalise_url
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.opening import ready_engine
 
 
@@ -32,6 +33,11 @@ class StepaccDatabase(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         with ready_engine(url_from_environment(self.url_env)) as engine:
             yield engine
+
+
+def resource_key(source: Source) -> str:
+    """Return the key of a source's database resource; each source may have a database of its own."""
+    return f"stepacc_database_{source.name}"
 
 
 def url_from_environment(variable: str) -> str:

@@ -29,7 +29,7 @@ def ingest_metadata(ingested: Ingested) -> dict[str, Any]:
         "traces": ingested.traces,
         "sessions": ingested.sessions,
         "traces_unchanged": ingested.unchanged,
-        "traces_removed": ingested.removed,
+        "traces_gone_upstream": ingested.gone,
         **stale,
         **note,
     }
@@ -50,14 +50,17 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
         "failed": tally.failed.total(),
         "not_applicable": tally.not_applicable.total(),
         "skipped_unannotated": tally.skipped,
+        "unsettled": scores.unsettled.occurrences,
         "dagster/partition_row_count": tally.rows,
         "rows_new": scores.written.inserted,
         "rows_confirmed": scores.written.confirmed,
+        **({"rows_retired": scores.retired} if scores.retired else {}),
     }
     unscored = [*tally.failures, *tally.inapplicable]
     reasons = {"failed_by_code": tally.failed, "not_applicable_by_reason": tally.not_applicable}
+    nothing = {"note": "There is nothing to score in this window."}
     return {
-        **({} if tally.occurrences else {"note": "There is nothing to score in this window."}),
+        **({} if tally.occurrences or scores.unsettled.occurrences else nothing),
         **{name: value for name, value in numbers.items() if value is not None and math.isfinite(value)},
         **({"hint": dg.MetadataValue.md(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
         "worst": dg.MetadataValue.md(_worst_table(tally)),

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
@@ -10,14 +10,18 @@ from stepacc_core.metrics import Evaluation, evaluate
 from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.errors import PartitionTimeoutError, ScorerError
+from stepacc_dagster.failures import is_transient, kept, sentence
 from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
-from stepacc_dagster.storage.scores import ScoreRow, Written, write_scores
+from stepacc_dagster.storage.scores import ScoreRow, Written, retire_scores, write_scores
+from stepacc_dagster.storage.settling import Settling, Unsettled, unsettled
+from stepacc_dagster.storage.work import Evaluated, ScoredCounts, content_of, note_scored, note_scoring_failed
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.windows import Window
 
-_LOADERS: dict[PartitionType, Callable[[sa.Connection, str, Window], Iterator[CanonicalPartition]]] = {
+_CLOCK = sa.text("SELECT clock_timestamp()")
+_LOADERS: dict[PartitionType, Callable[[sa.Connection, str, Window, Settling], Iterator[CanonicalPartition]]] = {
     "trace": load_trace_partitions,
     "session": load_session_partitions,
 }
@@ -25,49 +29,92 @@ _LOADERS: dict[PartitionType, Callable[[sa.Connection, str, Window], Iterator[Ca
 
 @dataclass(frozen=True, slots=True)
 class WindowScores:
-    """What the scoring of a window found and wrote."""
+    """What the scoring of a window found and wrote.
+
+    Attributes:
+        tally: counts over the occurrences that have settled.
+        written: evaluations that are new, and those that were confirmed.
+        retired: scores that ceased to be current.
+        unsettled: the occurrences that are still going on, which are scored once they have settled.
+    """
 
     tally: WindowTally
     written: Written
+    retired: int
+    unsettled: Unsettled
+
+    @property
+    def news(self) -> bool:
+        """Whether any score is another than before."""
+        return self.written.inserted > 0 or self.retired > 0
 
 
 def score_window(engine: sa.Engine, source: Source, evaluator: Evaluator, window: Window, run_id: str) -> WindowScores:
-    """Evaluate every trace and session of a window and store the evaluations.
+    """Evaluate every trace and session of a window that has settled, and store the evaluations.
 
     Running it again confirms the rows that are there; an occurrence that cannot be scored gets a row that says why and
-    costs the others nothing.
+    costs the others nothing. What has settled is told by the database's clock. What fails is noted with the window.
 
     Raises:
         PartitionTimeoutError: the window took longer than the manifest allows.
         ScorerError: the metric raised an error.
         sqlalchemy.exc.DBAPIError: a database failed. In all cases nothing of the window was changed.
     """
-    tally = WindowTally(lower_is_better=evaluator.metric.manifest.direction == "lower_is_better")
     manifest = evaluator.metric.manifest
-    with (
-        engine.begin() as writer,
-        engine.connect() as reader,
-        closed(_partitions(reader, source, window)) as partitions,
-    ):
-        rows = _rows(_in_time(partitions, evaluator, window), source, evaluator, tally)
-        written = write_scores(
-            writer,
-            source.name,
-            window,
-            metric=manifest.name,
-            metric_version=manifest.version,
-            config_hash=evaluator.config_hash,
-            run_id=run_id,
-            rows=rows,
-        )
-    return WindowScores(tally, written)
+    evaluated = Evaluated(source.name, window.key, manifest.name, manifest.version, evaluator.config_hash, run_id)
+    seen = _Seen()
+    try:
+        return _score(engine, source, evaluator, window, evaluated, seen)
+    except Exception as error:
+        with kept(error), engine.begin() as connection:
+            final = not is_transient(error)
+            note_scoring_failed(connection, evaluated, seen.content, sentence(error), final=final)
+        raise
 
 
-def _partitions(reader: sa.Connection, source: Source, window: Window) -> Iterator[CanonicalPartition]:
-    # One snapshot for traces and sessions: an ingest that commits in between is seen whole or not at all.
+@dataclass(slots=True)
+class _Seen:
+    """What a scoring saw of its window: the number of its content, and what had not settled."""
+
+    content: int = 0
+    unsettled: Unsettled = field(default_factory=lambda: Unsettled(0, None))
+
+
+def _score(  # noqa: PLR0913, PLR0917 (one call, to keep the try above short)
+    engine: sa.Engine,
+    source: Source,
+    evaluator: Evaluator,
+    window: Window,
+    evaluated: Evaluated,
+    seen: _Seen,
+) -> WindowScores:
+    tally = WindowTally(lower_is_better=evaluator.metric.manifest.direction == "lower_is_better")
+    names = {
+        "metric": evaluated.metric,
+        "metric_version": evaluated.metric_version,
+        "config_hash": evaluated.config_hash,
+    }
+    with engine.begin() as writer, engine.connect() as reader:
+        settling = source.settling.at(reader.execute(_CLOCK).scalar_one())
+        reader.rollback()
+        with closed(_partitions(reader, source, window, settling, seen)) as partitions:
+            rows = _rows(_in_time(partitions, evaluator, window), source, evaluator, tally)
+            written = write_scores(writer, source.name, window, **names, run_id=evaluated.run_id, rows=rows)
+        retired = retire_scores(writer, source.name, window, **names, settling=settling)
+        counts = ScoredCounts(tally.scored, tally.failed.total(), tally.not_applicable.total(), tally.skipped)
+        note_scored(writer, evaluated, seen.content, counts, seen.unsettled)
+    return WindowScores(tally, written, retired, seen.unsettled)
+
+
+def _partitions(
+    reader: sa.Connection, source: Source, window: Window, settling: Settling, seen: _Seen
+) -> Iterator[CanonicalPartition]:
+    # One snapshot for all: an ingest or an annotation that commits in between is seen whole or not at all.
     reader.execution_options(isolation_level="REPEATABLE READ")
+    seen.content = content_of(reader, source.name, window.key)
+    seen.unsettled = unsettled(reader, source.name, window.key, settling, source.partition_types)
     for partition_type in source.partition_types:
-        yield from _LOADERS[partition_type](reader, source.name, window)
+        yield from _LOADERS[partition_type](reader, source.name, window, settling)
 
 
 def _in_time(

@@ -1,24 +1,30 @@
 """A source: one agent's traces, how they are cut into partitions, and how they are scored."""
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
 from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.errors import ConfigError
+from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_dagster.asset_settings import AssetSettings
+from stepacc_dagster.storage.settling import Settling
 from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
 
 Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
+
+_READER_VERSION = "1"
+"""Version of the reading of traces; raised when the same spans would give other canonical spans."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -42,6 +48,36 @@ class RetrySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SettleSettings:
+    """When a trace is over: how long a whole one is quiet, and how long one without an ended root is waited for."""
+
+    quiet_minutes: float = 10
+    close_hours: float = 24
+
+    def at(self, now: datetime) -> Settling:
+        """Return what has settled at a moment, which has a time zone."""
+        return Settling(now, timedelta(minutes=self.quiet_minutes), timedelta(hours=self.close_hours))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowSettings:
+    """How the sensor that follows a source's changes works.
+
+    Attributes:
+        enabled: whether it runs unless somebody stops it in the UI; it is there in any case.
+        interval_seconds: time between two looks.
+        rescore: whether windows scored by another version or config of the metric are brought up to date too; if not,
+            `stepacc backfill` does it.
+        max_runs: runs asked for at a time; what is left waits for the next look.
+    """
+
+    enabled: bool = True
+    interval_seconds: int = 30
+    rescore: bool = True
+    max_runs: int = 10
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """The settings of one source.
 
@@ -61,6 +97,8 @@ class Source:
         assets: how the source's assets fit into the project's catalog: key prefix, group, owners, tags, automation.
         database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
             that it shows neither in YAML nor in the UI.
+        settling: when a trace is over; one that still goes on is not scored.
+        follow: how the sensor that follows the source's changes works.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
 
     Raises:
@@ -81,6 +119,8 @@ class Source:
     assets: AssetSettings = field(default_factory=AssetSettings)
     database_url_env: str = "STEPACC_DATABASE_URL"
     retry: RetrySettings = field(default_factory=RetrySettings)
+    settling: SettleSettings = field(default_factory=SettleSettings)
+    follow: FollowSettings = field(default_factory=FollowSettings)
     max_partitions_per_run: int = 10
 
     def __post_init__(self) -> None:
@@ -101,6 +141,10 @@ class Source:
         self._refuse_below("max_partitions_per_run", self.max_partitions_per_run, 1)
         self._refuse_below("retry.max_retries", self.retry.max_retries, 0)
         self._refuse_below("retry.delay_seconds", self.retry.delay_seconds, 0)
+        self._refuse_below("settling.quiet_minutes", self.settling.quiet_minutes, 0)
+        self._refuse_below("settling.close_hours", self.settling.close_hours, 0)
+        self._refuse_below("follow.interval_seconds", self.follow.interval_seconds, 1)
+        self._refuse_below("follow.max_runs", self.follow.max_runs, 1)
 
     def _refuse_unknown(self, name: str, given: Iterable[object], allowed: tuple[object, ...]) -> None:
         for value in given:
@@ -155,6 +199,12 @@ def evaluator_of(source: Source) -> Evaluator:
             raise ConfigError(msg, "partition_types")
     config = build_config(metric, source.metric.config)
     return Evaluator(metric, config, config_hash(config, source.step_policy.settings()))
+
+
+def reader_version(source: Source) -> str:
+    """Return the code version of a source's canonical traces: that of the reading, and a hash of its settings."""
+    settings = dataclasses.asdict(source.read_settings)
+    return f"{_READER_VERSION}-{fingerprint(settings)[:12]}"
 
 
 def _is_date(text: str) -> bool:

@@ -62,6 +62,10 @@ class WindowTally:
     out_of_range: list[str] = field(default_factory=list)
     stray_agents: Counter[str] = field(default_factory=Counter)
     """Agents that are the first, unexpected step of an alignment."""
+    annotated: int = 0
+    """Occurrences for which an annotation is in force."""
+    annotations_digest: str = ""
+    """Fingerprint of the annotations in force: it changes when any of them does."""
     digest: str = ""
     """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
 
@@ -105,6 +109,9 @@ class WindowTally:
         result = evaluation.result
         kind, ident = partition.partition_type, partition.partition_id
         code = result.code or result.reason
+        if partition.annotation:
+            self.annotated += 1
+            self.annotations_digest = fingerprint([self.annotations_digest, kind, ident, partition.annotation.id])
         self.digest = fingerprint(
             [self.digest, kind, ident, evaluation.steps_hash, evaluation.reference_hash, result.score, code]
         )

@@ -119,7 +119,7 @@ def _of_database(error: Exception) -> str | None:
 
     if not isinstance(error, SQLAlchemyError):
         return None
-    from stepacc_dagster.partition_loop import sentence  # noqa: PLC0415 (as above)
+    from stepacc_dagster.failures import sentence  # noqa: PLC0415 (as above)
 
     return sentence(error)
 

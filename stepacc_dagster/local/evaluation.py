@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from dagster_postgres.utils import DagsterPostgresException
 
 from stepacc_core.errors import ConfigError
-from stepacc_dagster.automation import job_name, run_tags
+from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
 from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
 from stepacc_dagster.database import open_database
@@ -28,8 +28,6 @@ from stepacc_dagster.storage.current import CurrentScore, ScoreSelection, curren
 from stepacc_dagster.storage.opening import ready_engine
 from stepacc_dagster.storage.sessions import session_homes
 
-_RANGE_START = "dagster/asset_partition_range_start"
-_RANGE_END = "dagster/asset_partition_range_end"
 _QUIET: dict[str, Any] = {"loggers": {"silent": {}}}  # the command says itself what failed, and once
 
 
@@ -134,8 +132,8 @@ class LocalEvaluation:
         tags = {
             **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
             **process_tags(),
-            _RANGE_START: keys[0],
-            _RANGE_END: keys[-1],
+            RANGE_START: keys[0],
+            RANGE_END: keys[-1],
         }
         try:
             return self._job.execute_in_process(

@@ -45,12 +45,13 @@ _TRACE_VALUES = ["window_key", *_TRACE_NAMES[1:]]
 _PLAN_COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("place", "int8"),
     ("trace_id", "text"),
-    ("removed", "bool"),
+    ("missing", "bool"),
     ("old_window", "text"),
     ("old_session", "text"),
     ("new_session", "text"),
     ("respan", "bool"),
     ("changed", "bool"),
+    ("gone_before", "bool"),
 )
 
 # What happens to each trace given, and to each that is in the window but was not given. A trace given twice counts as
@@ -65,9 +66,10 @@ _PLAN = sa.text(f"""
     )
     INSERT INTO plan
     SELECT given.place, trace_id, given.place IS NULL, old.window_key, old.session_id, given.session_id,
-           old.spans_hash IS DISTINCT FROM given.spans_hash,
-           given.place IS NULL OR (old.window_key, {", ".join(f"old.{name}" for name in _TRACE_NAMES[1:])})
-               IS DISTINCT FROM (:window, {", ".join(f"given.{name}" for name in _TRACE_NAMES[1:])})
+           given.place IS NOT NULL AND old.spans_hash IS DISTINCT FROM given.spans_hash,
+           given.place IS NOT NULL AND (old.window_key, {", ".join(f"old.{name}" for name in _TRACE_NAMES[1:])})
+               IS DISTINCT FROM (:window, {", ".join(f"given.{name}" for name in _TRACE_NAMES[1:])}),
+           old.gone_upstream_at IS NOT NULL
     FROM given FULL JOIN old USING (trace_id)
 """)  # noqa: S608 (names of this module)
 _FINGERPRINT = sa.text("""
@@ -87,9 +89,11 @@ _REMOVE_SPANS = sa.text("""
           SELECT 1 FROM staged_spans new WHERE new.place = plan.place AND new.span_id = old.span_id
       )
 """)
-_REMOVE_TRACES = sa.text(
-    "DELETE FROM stepacc.traces old USING plan WHERE source = :source AND old.trace_id = plan.trace_id AND plan.removed"
-)
+# What its store has no longer keeps its content and its scores here.
+_MARK_GONE = sa.text("""
+    UPDATE stepacc.traces old SET gone_upstream_at = CASE WHEN plan.missing THEN now() END FROM plan
+    WHERE source = :source AND old.trace_id = plan.trace_id AND plan.missing <> plan.gone_before
+""")
 _WRITE_TRACES = sa.text(f"""
     INSERT INTO stepacc.traces (source, window_key, {", ".join(_TRACE_NAMES)})
     SELECT :source, :window, {", ".join(f"given.{name}" for name in _TRACE_NAMES)}
@@ -110,11 +114,11 @@ _TOUCH = sa.text("""
     UNION SELECT new_session FROM plan WHERE changed AND new_session IS NOT NULL
 """)
 _COUNTS = sa.text("""
-    SELECT count(*) FILTER (WHERE NOT removed) AS traces,
-           coalesce(sum(staged_traces.span_count) FILTER (WHERE NOT removed), 0) AS spans,
+    SELECT count(*) FILTER (WHERE NOT missing) AS traces,
+           coalesce(sum(staged_traces.span_count) FILTER (WHERE NOT missing), 0) AS spans,
            count(DISTINCT new_session) AS sessions,
-           count(*) FILTER (WHERE removed) AS removed,
-           count(*) FILTER (WHERE NOT changed) AS unchanged,
+           count(*) FILTER (WHERE missing) AS gone,
+           count(*) FILTER (WHERE NOT changed AND NOT missing) AS unchanged,
            array_agg(DISTINCT old_window) FILTER (WHERE old_window <> :window) AS old_windows
     FROM plan LEFT JOIN staged_traces USING (place)
 """)
@@ -125,10 +129,10 @@ class Ingested:
     """What became of a window.
 
     Attributes:
-        traces: traces the window has now, and `spans` and `sessions` those of these traces.
+        traces: traces the window has in its store, and `spans` and `sessions` those of these traces.
         spans: see `traces`.
         sessions: see `traces`; sessions of which at least one trace starts here.
-        removed: traces that were in the window and no longer are, unless another window has taken them before.
+        gone: traces that the store has no longer; their content and scores stay.
         unchanged: traces that were in the window already, just so; they were not written.
         stale_windows: other windows whose scores may be out of date by this: those that lost a trace to this one, and
             home windows, old and new, of sessions that changed. In order.
@@ -137,16 +141,22 @@ class Ingested:
     traces: int
     spans: int
     sessions: int
-    removed: int
+    gone: int
     unchanged: int
     stale_windows: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether any trace of the window is new or another than before."""
+        return self.unchanged < self.traces
 
 
 def write_traces(conn: sa.Connection, source: str, window: Window, traces: Iterable[CanonicalTrace]) -> Ingested:
     """Replace the canonical content of a window by the traces that start in it.
 
-    Traces that are there already with the same spans are left alone. Spans and traces that vanished go; a trace that
-    moved here from another window leaves that one in the same transaction. Sessions of changed traces are derived anew.
+    Traces that are there already with the same spans are left alone. Spans that vanished go; a trace that vanished
+    stays, marked as gone from its store, and one that is there again loses the mark. A trace that moved here from
+    another window leaves that one in the same transaction. Sessions of changed traces are derived anew.
 
     Nothing is read from `traces` before the window's lock is held, so a caller who reads the store in that iterator
     never overwrites newer content with older. `traces` must not use `conn`, which is busy. Call it once per
@@ -162,14 +172,19 @@ def write_traces(conn: sa.Connection, source: str, window: Window, traces: Itera
     conn.execute(_WRITE_TRACES, names)
     conn.execute(_REMOVE_SPANS, names)
     conn.execute(_WRITE_SPANS, names)
-    conn.execute(_REMOVE_TRACES, names)
+    conn.execute(_MARK_GONE, names)
     counts = conn.execute(_COUNTS, names).one()
     create_staging(conn, "touched_sessions", [("session_id", "text")])
     conn.execute(_TOUCH)
     homes = refresh_sessions(conn, source)
     stale = {*homes, *(counts.old_windows or ())} - {window.key}
     return Ingested(
-        counts.traces, counts.spans, counts.sessions, counts.removed, counts.unchanged, tuple(sorted(stale))
+        counts.traces,
+        counts.spans,
+        counts.sessions,
+        counts.gone,
+        counts.unchanged,
+        tuple(sorted(stale)),
     )
 
 
@@ -216,7 +231,7 @@ def _trace_row(place: int, trace: CanonicalTrace, rows: list[tuple[Any, ...]]) -
         encode.nanoseconds(trace.end_time_unix_nano),
         encode.optional_id(trace.root_span_id),
         root.status if root else "UNSET",
-        root is not None and all(span.end_time_unix_nano for span in trace.spans),
+        root is not None and (root.end_time_unix_nano is not None or trace.end_time_unix_nano is None),
         len(rows),
         _spans_hash(rows),
         gaps_jsonb(trace.gaps),

@@ -69,7 +69,7 @@ def copy_out(
         conn: where from.
         query: SELECT with `{name}` for each parameter; COPY takes no bound ones, so they become literals.
         types: type of each column of the query.
-        parameters: text and numbers by name.
+        parameters: text, numbers and times by name.
     """
     literals = {name: sql.Literal(value) for name, value in (parameters or {}).items()}
     select = sql.SQL(cast("Any", query)).format(**literals)

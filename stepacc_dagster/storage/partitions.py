@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Gap, PartitionType
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, closed, copy_out
+from stepacc_dagster.storage.settling import CLOSED, CLOSED_DETAIL, Settling, is_open
 from stepacc_dagster.storage.span_rows import SPAN_COLUMNS, gaps_of, span_of
 from stepacc_dagster.windows import Window
 
@@ -39,6 +40,13 @@ _SPANS = f"""
         WHERE source = {{source}} AND trace_id = occurrence.trace_id ORDER BY position OFFSET 0
     ) span ON true
 """  # noqa: S608 (names of this module)
+_OPEN = is_open("{trace}", now="{{now}}", quiet="{{quiet}}", close="{{close}}")
+_GAPS = f"""
+    CASE WHEN {{trace}}.settled OR {{trace}}.start_time_unix_nano IS NULL THEN {{trace}}.gaps
+    ELSE {{trace}}.gaps || jsonb_build_array(
+        jsonb_build_object('kind', '{CLOSED}', 'detail', '{CLOSED_DETAIL}', 'span_ids', CAST('[]' AS jsonb))
+    ) END AS gaps
+"""
 # What all spans of a trace share comes with the first of them only. The order of the rows is that of the CTE: it is
 # materialised and everything joined to it depends on its row, so nothing but a nested loop can be made of it.
 _HEAD = "CASE WHEN coalesce(span.position, 0) = 0 THEN occurrence.{name} END"
@@ -51,19 +59,27 @@ _SELECT = f"""
 _TRACES = f"""
     WITH occurrence AS MATERIALIZED (
         SELECT occurrence.trace_id AS partition_id, occurrence.session_id, occurrence.trace_id, occurrence.task_id,
-               annotation.id AS annotation_id, annotation.revision, annotation.value, occurrence.gaps
+               annotation.id AS annotation_id, annotation.revision, annotation.value,
+               {_GAPS.format(trace="occurrence")}
         FROM stepacc.traces occurrence {_IN_FORCE.format(kind="trace")}
         WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}}
+          AND NOT {_OPEN.format(trace="occurrence")}
         ORDER BY occurrence.trace_id
     ) {_SELECT}
 """  # noqa: S608 (names of this module)
 _SESSIONS = f"""
     WITH occurrence AS MATERIALIZED (
         SELECT occurrence.session_id AS partition_id, occurrence.session_id, trace.trace_id, occurrence.task_id,
-               annotation.id AS annotation_id, annotation.revision, annotation.value, trace.gaps
+               annotation.id AS annotation_id, annotation.revision, annotation.value,
+               {_GAPS.format(trace="trace")}
         FROM stepacc.sessions occurrence {_IN_FORCE.format(kind="session")}
         JOIN stepacc.traces trace ON trace.source = {{source}} AND trace.session_id = occurrence.session_id
         WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}}
+          AND NOT EXISTS (
+              SELECT 1 FROM stepacc.traces member
+              WHERE member.source = {{source}} AND member.session_id = occurrence.session_id
+                AND {_OPEN.format(trace="member")}
+          )
         ORDER BY occurrence.session_id, trace.start_time_unix_nano NULLS LAST, trace.trace_id
     ) {_SELECT}
 """  # noqa: S608 (names of this module)
@@ -75,29 +91,35 @@ _SPAN_AT = 8
 """Where the columns of the span begin in a row."""
 
 
-def load_trace_partitions(conn: sa.Connection, source: str, window: Window) -> Iterator[CanonicalPartition]:
-    """Yield the traces that start in a window as partitions, in order of their ids.
+def load_trace_partitions(
+    conn: sa.Connection, source: str, window: Window, settling: Settling
+) -> Iterator[CanonicalPartition]:
+    """Yield the traces that start in a window as partitions, in order of their ids, those that have settled.
 
     `expected_steps` and `annotation` are those of the annotation in force: one made for this very trace, else one made
     for its task. Memory holds one partition at a time; the connection is busy until the iterator is exhausted or
     closed.
     """
-    return _load(conn, _TRACES, "trace", source, window)
+    return _load(conn, _TRACES, "trace", source, window, settling)
 
 
-def load_session_partitions(conn: sa.Connection, source: str, window: Window) -> Iterator[CanonicalPartition]:
+def load_session_partitions(
+    conn: sa.Connection, source: str, window: Window, settling: Settling
+) -> Iterator[CanonicalPartition]:
     """Yield the sessions whose first trace starts in a window, in order of their ids, with all their spans.
 
-    Their traces come in order of their start, in whatever window that is; a session's task is that of its first trace.
+    Only those of which all traces have settled. Their traces come in order of their start, in whatever window that is;
+    a session's task is that of its first trace.
     Otherwise as `load_trace_partitions`.
     """
-    return _load(conn, _SESSIONS, "session", source, window)
+    return _load(conn, _SESSIONS, "session", source, window, settling)
 
 
-def _load(
-    conn: sa.Connection, query: str, kind: PartitionType, source: str, window: Window
+def _load(  # noqa: PLR0913, PLR0917 (what is loaded, and how)
+    conn: sa.Connection, query: str, kind: PartitionType, source: str, window: Window, settling: Settling
 ) -> Iterator[CanonicalPartition]:
-    rows = copy_out(conn, query, _TYPES, {"source": encode.text(source), "window": window.key})
+    names = {"source": encode.text(source), "window": window.key, **settling.values}
+    rows = copy_out(conn, query, _TYPES, names)
     with closed(rows):
         for partition_id, group in groupby(rows, key=itemgetter(0)):
             yield _partition(kind, partition_id, group)

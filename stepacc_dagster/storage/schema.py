@@ -9,8 +9,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from stepacc_dagster.errors import SchemaMissingError, SchemaNewerError, SchemaOlderError
+from stepacc_dagster.storage.columns import SCHEMA
 from stepacc_dagster.storage.locks import lock
-from stepacc_dagster.storage.tables import SCHEMA
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -11,6 +11,7 @@ from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
 from stepacc_dagster.storage.locks import lock
+from stepacc_dagster.storage.settling import Settling, is_open
 from stepacc_dagster.windows import Window
 
 _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
@@ -57,6 +58,7 @@ _WRITE = sa.text(f"""
                      reference_hash, steps_hash)
         DO UPDATE SET confirmed_at = excluded.confirmed_at, dagster_run_id = excluded.dagster_run_id,
             window_key = excluded.window_key, session_id = excluded.session_id, task_id = excluded.task_id,
+            retired_at = NULL,
             {
     ", ".join(
         f"{name} = CASE WHEN present.status = 'failed' AND excluded.status = 'scored' "
@@ -76,6 +78,22 @@ _WRITE = sa.text(f"""
     )
     SELECT count(*) FILTER (WHERE is_new) AS inserted, count(*) FILTER (WHERE NOT is_new) AS confirmed FROM written
 """)  # noqa: S608 (names of this module)
+
+_RETIRE = sa.text(f"""
+    UPDATE stepacc.scores present SET retired_at = statement_timestamp()
+    WHERE source = :source AND window_key = :window_key AND metric = :metric AND metric_version = :metric_version
+      AND config_hash = :config_hash AND retired_at IS NULL
+      AND NOT EXISTS (
+          SELECT 1 FROM staged_scores given
+          WHERE given.partition_type = present.partition_type AND given.partition_id = present.partition_id
+      )
+      AND NOT EXISTS (
+          SELECT 1 FROM stepacc.traces trace
+          WHERE trace.source = :source AND {is_open("trace")}
+            AND CASE present.partition_type WHEN 'trace' THEN trace.trace_id ELSE trace.session_id END
+                = present.partition_id
+      )
+""")  # noqa: S608 (parts of this package)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +183,28 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash, run_id)
     counts = conn.execute(_WRITE, dict(zip(_SHARED, values, strict=True))).one()
     return Written(counts.inserted, counts.confirmed)
+
+
+def retire_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
+    conn: sa.Connection,
+    source: str,
+    window: Window,
+    *,
+    metric: str,
+    metric_version: str,
+    config_hash: str,
+    settling: Settling,
+) -> int:
+    """Retire the scores of a window's partitions of which `write_scores` has just been given none.
+
+    Such a partition is one that nobody annotates any more, in a source that skips those, or one that is no more: it has
+    no current score then, and its old ones stay in the table. What is still going on keeps its score.
+
+    Returns:
+        How many scores were retired.
+    """
+    values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash)
+    return conn.execute(_RETIRE, dict(zip(_SHARED[:-1], values, strict=True)) | dict(settling.values)).rowcount
 
 
 def _count(value: object) -> int | None:

@@ -7,74 +7,33 @@ from spans to traces: they are written together under one lock, and a check per 
 the cost of an ingest.
 """
 
-from typing import Any
-
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
 
-SCHEMA = "stepacc"
-
-metadata = sa.MetaData(
-    schema=SCHEMA,
-    naming_convention={
-        "pk": "%(table_name)s_pkey",
-        "uq": "%(table_name)s_%(constraint_name)s",
-        "ck": "%(table_name)s_%(constraint_name)s",
-        "fk": "%(table_name)s_%(column_0_name)s_fkey",
-    },
-)
+from stepacc_dagster.storage.columns import SCHEMA, integer, jsonb, metadata, moment, ns, source, text, window
 
 arrivals = sa.Sequence("arrivals", metadata=metadata, schema=SCHEMA)
 """Numbers the landings of raw spans, over all sources."""
 
 
-def _text(name: str, comment: str, *, null: bool = False) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(collation="C"), nullable=null, comment=comment)
-
-
-def _ns(name: str, comment: str) -> sa.Column[int]:
-    return sa.Column(name, sa.BigInteger(), nullable=True, comment=f"{comment}, ns since 1970; NULL: not recorded")
-
-
-def _int(name: str, comment: str, *, null: bool = False) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer(), nullable=null, comment=comment)
-
-
-def _json(name: str, comment: str, *, null: bool = False) -> sa.Column[Any]:
-    return sa.Column(name, JSONB(none_as_null=True), nullable=null, comment=comment)
-
-
-def _moment(name: str, comment: str) -> sa.Column[Any]:
-    return sa.Column(name, sa.DateTime(timezone=True), nullable=False, server_default=sa.text("now()"), comment=comment)
-
-
-def _source() -> sa.Column[str]:
-    return _text("source", "name of the source: one trace store with its settings")
-
-
-def _window() -> sa.Column[str]:
-    return _text("window_key", "Dagster partition key of the window, UTC: 2026-11-30 or 2026-11-30-14:00")
-
-
 otel_spans = sa.Table(
     "otel_spans",
     metadata,
-    _source(),
-    _text("trace_id", "lower-case hex, or whatever text the producer uses"),
-    _text("span_id", "unique within its trace"),
-    _text("parent_span_id", "NULL: the span has no parent", null=True),
-    _text("name", "span name as written"),
-    _ns("start_time_unix_nano", "start"),
-    _ns("end_time_unix_nano", "end"),
-    _text("status", "OK, ERROR or UNSET"),
-    _text("status_message", "message beside the status, or empty"),
-    _json("attributes", "attributes as written, {name: value}"),
-    _json("events", "span events and joined log records, [{name, time_unix_nano, attributes}]"),
-    _json("resource", "resource attributes, {name: value}"),
-    _text("scope_name", "name of the instrumentation scope"),
-    _text("scope_version", "version of the instrumentation scope"),
-    _moment("first_seen_at", "when the span first landed; never changes. Decides the window of a trace without times"),
-    _moment("ingested_at", "when the present content landed"),
+    source(),
+    text("trace_id", "lower-case hex, or whatever text the producer uses"),
+    text("span_id", "unique within its trace"),
+    text("parent_span_id", "NULL: the span has no parent", null=True),
+    text("name", "span name as written"),
+    ns("start_time_unix_nano", "start"),
+    ns("end_time_unix_nano", "end"),
+    text("status", "OK, ERROR or UNSET"),
+    text("status_message", "message beside the status, or empty"),
+    jsonb("attributes", "attributes as written, {name: value}"),
+    jsonb("events", "span events and joined log records, [{name, time_unix_nano, attributes}]"),
+    jsonb("resource", "resource attributes, {name: value}"),
+    text("scope_name", "name of the instrumentation scope"),
+    text("scope_version", "version of the instrumentation scope"),
+    moment("first_seen_at", "when the span first landed; never changes. Decides the window of a trace without times"),
+    moment("ingested_at", "when the present content landed"),
     sa.Column(
         "arrival",
         sa.BigInteger(),
@@ -104,55 +63,64 @@ otel_spans = sa.Table(
 traces = sa.Table(
     "traces",
     metadata,
-    _source(),
-    _text("trace_id", "id of the trace"),
-    _text("session_id", "session it belongs to; NULL: it makes no session", null=True),
-    _text("task_id", "task it worked on, for task-level annotations", null=True),
-    _window(),
-    _ns("start_time_unix_nano", "start of the earliest timed span"),
-    _ns("end_time_unix_nano", "latest end of a span"),
-    _text("root_span_id", "root span; NULL: the trace has none", null=True),
-    _text("status", "status of the root span; UNSET without a root"),
+    source(),
+    text("trace_id", "id of the trace"),
+    text("session_id", "session it belongs to; NULL: it makes no session", null=True),
+    text("task_id", "task it worked on, for task-level annotations", null=True),
+    window(),
+    ns("start_time_unix_nano", "start of the earliest timed span"),
+    ns("end_time_unix_nano", "latest end of a span"),
+    text("root_span_id", "root span; NULL: the trace has none", null=True),
+    text("status", "status of the root span; UNSET without a root"),
     sa.Column(
-        "settled", sa.Boolean(), nullable=False, comment="true once it has a root and every span has its end time"
+        "settled",
+        sa.Boolean(),
+        nullable=False,
+        comment="true once it has a root that has ended; of a trace without any end times the root is enough",
     ),
-    _int("span_count", "canonical spans of the trace"),
+    integer("span_count", "canonical spans of the trace"),
     sa.Column("spans_hash", sa.LargeBinary(), nullable=False, comment="SHA-256 of the canonical spans, in order"),
-    _json("gaps", "what a reader had to assume, [{kind, detail, span_ids}]"),
-    _moment("first_ingested_at", "when the trace was first written"),
-    _moment("changed_at", "when its spans or identity last changed"),
+    jsonb("gaps", "what a reader had to assume, [{kind, detail, span_ids}]"),
+    moment("first_ingested_at", "when the trace was first written"),
+    moment("changed_at", "when its spans or identity last changed"),
+    sa.Column(
+        "gone_upstream_at",
+        sa.DateTime(timezone=True),
+        comment="when its store was found to have it no longer, such as by retention; its content here stays",
+    ),
     sa.PrimaryKeyConstraint("source", "trace_id"),
     sa.Index("traces_window", "source", "window_key", "trace_id"),
     sa.Index("traces_session", "source", "session_id", "trace_id", postgresql_where=sa.text("session_id IS NOT NULL")),
+    sa.Index("traces_task", "source", "task_id", postgresql_where=sa.text("task_id IS NOT NULL")),
     comment="One row per trace, in the window in which it starts.",
 )
 
 spans = sa.Table(
     "spans",
     metadata,
-    _source(),
-    _text("trace_id", "trace of the span"),
-    _text("span_id", "unique within its trace"),
-    _int("position", "place among the spans of its trace, from 0"),
-    _text("kind", "TOOL, AGENT, LLM, CHAIN, RETRIEVER, ... or UNKNOWN"),
-    _text("name", "span name as written"),
-    _text("parent_span_id", "NULL: the span has no parent", null=True),
-    _ns("start_time_unix_nano", "start"),
-    _ns("end_time_unix_nano", "end"),
-    _text("status", "OK, ERROR or UNSET"),
-    _text("tool_name", "bare name of the invoked tool", null=True),
-    _text("tool_full_name", "tool name as written, where it differs", null=True),
-    _json("tool_arguments", "arguments of the call", null=True),
-    _text("tool_call_id", "id that ties the call to the completion that asked for it", null=True),
-    _text("agent_name", "name of the agent", null=True),
-    _json("tool_calls", "calls asked for in the completion, [{name, id, arguments, full_name}]; NULL: none", null=True),
+    source(),
+    text("trace_id", "trace of the span"),
+    text("span_id", "unique within its trace"),
+    integer("position", "place among the spans of its trace, from 0"),
+    text("kind", "TOOL, AGENT, LLM, CHAIN, RETRIEVER, ... or UNKNOWN"),
+    text("name", "span name as written"),
+    text("parent_span_id", "NULL: the span has no parent", null=True),
+    ns("start_time_unix_nano", "start"),
+    ns("end_time_unix_nano", "end"),
+    text("status", "OK, ERROR or UNSET"),
+    text("tool_name", "bare name of the invoked tool", null=True),
+    text("tool_full_name", "tool name as written, where it differs", null=True),
+    jsonb("tool_arguments", "arguments of the call", null=True),
+    text("tool_call_id", "id that ties the call to the completion that asked for it", null=True),
+    text("agent_name", "name of the agent", null=True),
+    jsonb("tool_calls", "calls asked for in the completion, [{name, id, arguments, full_name}]; NULL: none", null=True),
     sa.Column(
         "calls_announced",
         sa.Boolean(),
         nullable=False,
         comment="true when the completion asked for tools whose calls were not recorded",
     ),
-    _json("output", "output of the span", null=True),
+    jsonb("output", "output of the span", null=True),
     sa.Column("input_tokens", sa.BigInteger(), comment="tokens read"),
     sa.Column("output_tokens", sa.BigInteger(), comment="tokens written"),
     sa.Column("cost_usd", sa.Double(), comment="cost in US dollars, as recorded"),
@@ -163,15 +131,15 @@ spans = sa.Table(
 sessions = sa.Table(
     "sessions",
     metadata,
-    _source(),
-    _text("session_id", "id of the session"),
-    _text("task_id", "task of its first trace", null=True),
-    _text("window_key", "home window: that of its first trace, in which the session is scored"),
-    _text("first_trace_id", "the trace that starts first, then by id; untimed traces come last"),
-    _ns("start_time_unix_nano", "start of its first trace"),
-    _ns("end_time_unix_nano", "latest end of a span"),
-    _int("trace_count", "traces of the session, in whatever window"),
-    _moment("changed_at", "when the row last changed"),
+    source(),
+    text("session_id", "id of the session"),
+    text("task_id", "task of its first trace", null=True),
+    text("window_key", "home window: that of its first trace, in which the session is scored"),
+    text("first_trace_id", "the trace that starts first, then by id; untimed traces come last"),
+    ns("start_time_unix_nano", "start of its first trace"),
+    ns("end_time_unix_nano", "latest end of a span"),
+    integer("trace_count", "traces of the session, in whatever window"),
+    moment("changed_at", "when the row last changed"),
     sa.PrimaryKeyConstraint("source", "session_id"),
     sa.Index("sessions_window", "source", "window_key", "session_id"),
     comment="One row per session; derived from its traces.",
@@ -181,14 +149,14 @@ annotations = sa.Table(
     "annotations",
     metadata,
     sa.Column("id", sa.BigInteger(), sa.Identity(always=True), comment="id of the revision; scores refer to it"),
-    _source(),
-    _text("target_type", "trace, session or task"),
-    _text("target_id", "id of the trace, session or task"),
-    _text("partition_type", "what it sets the expectation of: trace or session"),
-    _text("key", "what is said, such as expected_steps"),
-    _int("revision", "1, 2, 3, ... per target, partition type and key; the newest is in force"),
-    _json("value", "the value as given, valid or not; NULL: a withdrawal", null=True),
-    _text("value_hash", "SHA-256 of the value's canonical JSON, hex; NULL: a withdrawal", null=True),
+    source(),
+    text("target_type", "trace, session or task"),
+    text("target_id", "id of the trace, session or task"),
+    text("partition_type", "what it sets the expectation of: trace or session"),
+    text("key", "what is said, such as expected_steps"),
+    integer("revision", "1, 2, 3, ... per target, partition type and key; the newest is in force"),
+    jsonb("value", "the value as given, valid or not; NULL: a withdrawal", null=True),
+    text("value_hash", "SHA-256 of the value's canonical JSON, hex; NULL: a withdrawal", null=True),
     sa.Column(
         "withdrawn",
         sa.Boolean(),
@@ -196,10 +164,10 @@ annotations = sa.Table(
         nullable=False,
         comment="true: nothing is said of this target any more",
     ),
-    _text("author", "who said it"),
-    _text("note", "why"),
-    _text("origin", "where it came from, such as a file name"),
-    _moment("created_at", "when the revision was written"),
+    text("author", "who said it"),
+    text("note", "why"),
+    text("origin", "where it came from, such as a file name"),
+    moment("created_at", "when the revision was written"),
     sa.PrimaryKeyConstraint("id"),
     sa.UniqueConstraint("source", "target_type", "target_id", "partition_type", "key", "revision", name="revision_key"),
     sa.CheckConstraint("target_type IN ('trace', 'session', 'task')", name="target_type"),
@@ -212,39 +180,45 @@ scores = sa.Table(
     "scores",
     metadata,
     sa.Column("id", sa.BigInteger(), sa.Identity(always=True), comment="id of the evaluation"),
-    _source(),
-    _text("partition_type", "trace or session"),
-    _text("partition_id", "id of the trace or session"),
-    _text("session_id", "session of the partition", null=True),
-    _text("task_id", "task of the partition", null=True),
-    _window(),
-    _text("metric", "name in the metric's manifest, such as agent.step_accuracy"),
-    _text("metric_version", "version in the manifest; versions are never compared with each other"),
-    _text("config_hash", "hash of the config fields that change what a score means"),
+    source(),
+    text("partition_type", "trace or session"),
+    text("partition_id", "id of the trace or session"),
+    text("session_id", "session of the partition", null=True),
+    text("task_id", "task of the partition", null=True),
+    window(),
+    text("metric", "name in the metric's manifest, such as agent.step_accuracy"),
+    text("metric_version", "version in the manifest; versions are never compared with each other"),
+    text("config_hash", "hash of the config fields that change what a score means"),
     sa.Column(
         "annotation_id",
         sa.BigInteger(),
         sa.ForeignKey(annotations.c.id),
         comment="annotation revision that set the expectation; NULL: it came from the config, or there was none",
     ),
-    _text("reference_hash", "hash of the expectation it was scored against; NULL: there was none", null=True),
-    _text("steps_hash", "hash of the observed steps; NULL: they could not be read", null=True),
-    _text("expected_from", "annotations, column or config; NULL: there was none", null=True),
-    _text("status", "scored, failed or not_applicable"),
-    _text("code", "why it failed, such as missing_expected_steps", null=True),
-    _text("reason", "why it is not applicable, such as no_required_kinds", null=True),
-    _text("message", "the failure as a sentence", null=True),
+    text("reference_hash", "hash of the expectation it was scored against; NULL: there was none", null=True),
+    text("steps_hash", "hash of the observed steps; NULL: they could not be read", null=True),
+    text("expected_from", "annotations, column or config; NULL: there was none", null=True),
+    text("status", "scored, failed or not_applicable"),
+    text("code", "why it failed, such as missing_expected_steps", null=True),
+    text("reason", "why it is not applicable, such as no_required_kinds", null=True),
+    text("message", "the failure as a sentence", null=True),
     sa.Column(
         "score",
         sa.Double(),
         comment="0 to 1, only when scored: a failure is never a 0. Out of range is kept, for a check to show",
     ),
-    _int("total_steps", "expected steps, a group's members counted one by one", null=True),
-    _int("correct_steps", "expected steps that were observed where they were due", null=True),
-    _int("edit_distance", "insertions, deletions and substitutions; NULL where the method has none", null=True),
-    _text("dagster_run_id", "run that last confirmed the evaluation", null=True),
-    _moment("evaluated_at", "when this result was written"),
-    _moment("confirmed_at", "when the same evaluation was last made; the newest is current"),
+    integer("total_steps", "expected steps, a group's members counted one by one", null=True),
+    integer("correct_steps", "expected steps that were observed where they were due", null=True),
+    integer("edit_distance", "insertions, deletions and substitutions; NULL where the method has none", null=True),
+    text("dagster_run_id", "run that last confirmed the evaluation", null=True),
+    moment("evaluated_at", "when this result was written"),
+    moment("confirmed_at", "when the same evaluation was last made; the newest is current"),
+    sa.Column(
+        "retired_at",
+        sa.DateTime(timezone=True),
+        comment="when it ceased to be current with none in its place: what it was measured against was withdrawn from "
+        "a source that skips what nobody annotated, or its session is no more",
+    ),
     sa.PrimaryKeyConstraint("id"),
     sa.UniqueConstraint(
         "source",
@@ -280,7 +254,7 @@ score_metadata = sa.Table(
         autoincrement=False,
         comment="the evaluation",
     ),
-    _json("metadata", "what the metric says of the score: expected and actual steps, the alignment"),
+    jsonb("metadata", "what the metric says of the score: expected and actual steps, the alignment"),
     sa.PrimaryKeyConstraint("score_id"),
     comment="The metadata of one evaluation, apart from scores so that those stay narrow.",
 )

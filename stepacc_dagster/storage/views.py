@@ -2,13 +2,14 @@
 
 import sqlalchemy as sa
 
-from stepacc_dagster.storage.tables import SCHEMA, scores
+from stepacc_dagster.storage.columns import SCHEMA
+from stepacc_dagster.storage.tables import scores
 
 VIEWS: dict[str, str] = {
     # NOT EXISTS rather than DISTINCT ON, so that a filter on any column reaches the index under it.
     "current_scores": """
         SELECT s.* FROM stepacc.scores s
-        WHERE NOT EXISTS (
+        WHERE s.retired_at IS NULL AND NOT EXISTS (
             SELECT 1 FROM stepacc.scores newer
             WHERE newer.source = s.source
               AND newer.partition_type = s.partition_type
@@ -35,7 +36,8 @@ VIEWS: dict[str, str] = {
 """The query of each view, by name."""
 
 VIEW_COMMENTS: dict[str, str] = {
-    "current_scores": "The evaluation that was confirmed last, per source, partition, metric, version and config. "
+    "current_scores": "The evaluation that was confirmed last, per source, partition, metric, version and config, "
+    "unless it was retired. "
     "A reader must name a version: scores of two versions do not compare.",
     "score_lineage": "Every evaluation with the annotation revision that set its expectation, its trace or session "
     "and the Dagster run that confirmed it.",

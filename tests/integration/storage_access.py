@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,8 +10,12 @@ import sqlalchemy as sa
 from stepacc_core.model import CanonicalPartition, CanonicalTrace
 from stepacc_dagster.storage.canonical import Ingested, write_traces
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
+from stepacc_dagster.storage.settling import Settling
 from stepacc_dagster.windows import Window
 from tests.integration.storage_samples import SOURCE
+
+SETTLING = Settling(datetime.now(UTC), timedelta(minutes=10), timedelta(hours=24))
+"""By which all traces of the samples have settled."""
 
 
 def write_window(engine: sa.Engine, window: Window, *given: CanonicalTrace) -> Ingested:
@@ -22,13 +27,13 @@ def write_window(engine: sa.Engine, window: Window, *given: CanonicalTrace) -> I
 def trace_partitions(engine: sa.Engine, window: Window) -> list[CanonicalPartition]:
     """Return the trace partitions of a window."""
     with engine.connect() as conn:
-        return list(load_trace_partitions(conn, SOURCE, window))
+        return list(load_trace_partitions(conn, SOURCE, window, SETTLING))
 
 
 def session_partitions(engine: sa.Engine, window: Window) -> list[CanonicalPartition]:
     """Return the session partitions of a window."""
     with engine.connect() as conn:
-        return list(load_session_partitions(conn, SOURCE, window))
+        return list(load_session_partitions(conn, SOURCE, window, SETTLING))
 
 
 def rows_by(engine: sa.Engine, table: sa.Table, key: str) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from sqlalchemy import Connection, NullPool, Table, create_engine, text
 from stepacc_core import get_metric
 from stepacc_core.errors import ConfigError, UnknownMetricError
 from stepacc_dagster import build_evaluation_assets, build_evaluation_definitions
-from stepacc_dagster.assets import resource_key
 from stepacc_dagster.database import DAGSTER_URL_VARIABLE
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
-from stepacc_dagster.resources import StepaccDatabase
+from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.sources import MetricChoice, RetrySettings, evaluator_of
 from stepacc_dagster.storage import tables
 from tests.integration.evaluation_access import support_source

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 
 from stepacc_dagster.errors import SchemaMissingError, SchemaNewerError, SchemaOlderError
-from stepacc_dagster.storage import schema, tables, views
+from stepacc_dagster.storage import schema, tables, views, work_tables  # noqa: F401 (they describe the tables)
+from stepacc_dagster.storage.columns import metadata
 
 _CATALOG = {
     "columns": """
@@ -48,8 +52,8 @@ def test_migrations_equal_the_tables(one_transaction: sa.Connection) -> None:
     """Columns, comments, constraints, indexes and views are the same by migration and by `tables.py`."""
     migrated = _catalog(one_transaction)
     one_transaction.execute(sa.text("DROP VIEW stepacc.current_scores, stepacc.score_lineage"))
-    tables.metadata.drop_all(one_transaction)
-    tables.metadata.create_all(one_transaction)
+    metadata.drop_all(one_transaction)
+    metadata.create_all(one_transaction)
     for name, query in views.VIEWS.items():
         comment = views.VIEW_COMMENTS[name].replace("'", "''")
         one_transaction.execute(sa.text(f"CREATE VIEW stepacc.{name} AS {query}"))
@@ -60,7 +64,7 @@ def test_migrations_equal_the_tables(one_transaction: sa.Connection) -> None:
 
 def test_every_table_and_column_says_what_it_is() -> None:
     """A reader of the database finds a comment on every table, column and view."""
-    for table in tables.metadata.tables.values():
+    for table in metadata.tables.values():
         assert table.comment, table.name
         assert not [column.name for column in table.columns if not column.comment]
     assert views.VIEWS.keys() == views.VIEW_COMMENTS.keys()
@@ -103,6 +107,24 @@ def test_schema_without_revision_counts_as_missing(one_transaction: sa.Connectio
         schema.check_schema(one_transaction)
 
 
+def test_an_upgrade_from_the_first_revision_keeps_what_is_there_and_marks_its_windows(engine: sa.Engine) -> None:
+    """Nothing was followed before: every window that has a trace is ingested once more."""
+    with engine.begin() as conn:
+        conn.execute(sa.schema.CreateSchema("stepacc"))
+        config = Config()
+        config.set_main_option("script_location", str(files("stepacc_dagster.storage") / "migrations"))
+        config.attributes["connection"] = conn
+        command.upgrade(config, "0001")
+        columns = "source, trace_id, window_key, status, settled, span_count, spans_hash, gaps"
+        values = "'s', 't', '2025-11-03', 'OK', true, 0, '', '[]'"
+        conn.execute(sa.text(f"INSERT INTO stepacc.traces ({columns}) VALUES ({values})"))  # noqa: S608
+    schema.upgrade(engine)
+    with engine.connect() as conn:
+        assert conn.execute(sa.text("SELECT trace_id, gone_upstream_at FROM stepacc.traces")).all() == [("t", None)]
+        marked = sa.text("SELECT source, window_key, change > ingested_change FROM stepacc.windows")
+        assert conn.execute(marked).all() == [("s", "2025-11-03", True)]
+
+
 def test_newer_schema_is_refused(migrated_engine: sa.Engine) -> None:
     """A revision nobody here knows is neither worked with nor upgraded."""
     with migrated_engine.begin() as conn:
@@ -115,8 +137,9 @@ def test_newer_schema_is_refused(migrated_engine: sa.Engine) -> None:
 
 def test_older_schema_says_what_to_run(migrated_engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A known revision that is not the newest gets the same advice as none."""
-    monkeypatch.setattr(schema, "_revisions", lambda: ("next", "0001"))
-    advice = pytest.raises(SchemaOlderError, match=r"0001.*next.*run `stepacc db upgrade`")
+    schema_revision = schema.head_revision()
+    monkeypatch.setattr(schema, "_revisions", lambda: ("next", schema_revision))
+    advice = pytest.raises(SchemaOlderError, match=rf"{schema_revision}.*next.*run `stepacc db upgrade`")
     with migrated_engine.connect() as conn, advice:
         schema.check_schema(conn)
 

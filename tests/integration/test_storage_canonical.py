@@ -7,8 +7,7 @@ import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalPartition, CanonicalSpan, CanonicalTrace
 from stepacc_dagster.storage.canonical import Ingested, write_traces
-from stepacc_dagster.storage.partitions import load_session_partitions
-from stepacc_dagster.storage.tables import sessions, spans, traces
+from stepacc_dagster.storage.tables import sessions, traces
 from tests.integration.storage_access import content, rows_by, session_partitions, trace_partitions, write_window
 from tests.integration.storage_samples import A_GAP, MONDAY, SUNDAY, TUESDAY, trace
 
@@ -26,7 +25,7 @@ def test_a_trace_comes_back_as_it_was_written(migrated_engine: sa.Engine) -> Non
 
 
 def test_a_trace_row_sums_its_spans_up(migrated_engine: sa.Engine) -> None:
-    """Status is the root's; a trace is settled once it has a root and every span has its end."""
+    """Status is the root's; a trace is settled once it has a root that has ended."""
     whole, open_ended, rootless = trace("a"), trace("b"), trace("c")
     open_ended = replace(open_ended, spans=(replace(open_ended.spans[0], end_time_unix_nano=None),))
     write_window(migrated_engine, MONDAY, whole, open_ended, replace(rootless, root_span_id=None), trace("d", tools=""))
@@ -75,24 +74,37 @@ def test_a_new_identity_with_the_same_spans_is_a_change(migrated_engine: sa.Engi
     assert [p.partition_id for p in session_partitions(migrated_engine, MONDAY)] == ["new"]
 
 
-def test_traces_that_vanished_are_removed(migrated_engine: sa.Engine) -> None:
-    """With their spans, and with a session that has no trace left; other windows and sources stay."""
+def test_traces_that_vanished_stay_and_are_marked(migrated_engine: sa.Engine) -> None:
+    """Retention in a store takes no trace, session or span from what is here; and a trace may come back."""
     write_window(migrated_engine, MONDAY, trace("t", session_id="s"), trace("u"))
     write_window(migrated_engine, TUESDAY, trace("x", TUESDAY))
     with migrated_engine.begin() as conn:
         write_traces(conn, "other", MONDAY, [trace("t", session_id="s")])
     assert write_window(migrated_engine, MONDAY, trace("u")) == Ingested(1, 3, 0, 1, 1)
-    assert [p.partition_id for p in trace_partitions(migrated_engine, MONDAY)] == ["u"]
-    assert session_partitions(migrated_engine, MONDAY) == []
-    assert [(row.source, row.session_id) for row in rows_by(migrated_engine, sessions, "source").values()] == [
-        ("other", "s")
-    ]
-    assert [p.partition_id for p in trace_partitions(migrated_engine, TUESDAY)] == ["x"]
-    with migrated_engine.connect() as conn:
-        assert [p.partition_id for p in load_session_partitions(conn, "other", MONDAY)] == ["s"]
-        assert conn.scalar(sa.select(sa.func.count()).select_from(spans)) == 9
-    assert write_window(migrated_engine, MONDAY) == Ingested(0, 0, 0, 1, 0)
-    assert trace_partitions(migrated_engine, MONDAY) == []
+    assert _gone(migrated_engine) == {("support", "t")}
+    assert [p.spans for p in trace_partitions(migrated_engine, MONDAY)] == [trace("t").spans, trace("u").spans]
+    assert [p.partition_id for p in session_partitions(migrated_engine, MONDAY)] == ["s"]
+    before = content(migrated_engine)
+    assert write_window(migrated_engine, MONDAY, trace("u")) == Ingested(1, 3, 0, 1, 1)
+    assert content(migrated_engine) == before
+    assert write_window(migrated_engine, MONDAY, trace("t", session_id="s")) == Ingested(1, 3, 1, 1, 1)
+    assert _gone(migrated_engine) == {("support", "u")}
+    assert write_window(migrated_engine, MONDAY) == Ingested(0, 0, 0, 2, 0)
+    assert _gone(migrated_engine) == {("support", "t"), ("support", "u")}
+
+
+def test_a_trace_that_was_gone_and_starts_elsewhere_is_there_again(migrated_engine: sa.Engine) -> None:
+    """It was looked for in its old window before its new one was ingested."""
+    write_window(migrated_engine, MONDAY, trace("t"))
+    write_window(migrated_engine, MONDAY)
+    assert write_window(migrated_engine, TUESDAY, trace("t", TUESDAY)) == Ingested(1, 3, 0, 0, 0, (MONDAY.key,))
+    assert _gone(migrated_engine) == set()
+
+
+def _gone(engine: sa.Engine) -> set[tuple[str, str]]:
+    with engine.connect() as conn:
+        rows = conn.execute(sa.select(traces.c.source, traces.c.trace_id).where(traces.c.gone_upstream_at.is_not(None)))
+        return {(row.source, row.trace_id) for row in rows}
 
 
 def test_a_moved_trace_leaves_its_old_window(migrated_engine: sa.Engine) -> None:
@@ -121,7 +133,8 @@ def test_a_session_lives_in_the_window_of_its_first_trace(migrated_engine: sa.En
     assert (row.trace_count, row.first_trace_id, row.window_key) == (3, "z", SUNDAY.key)
     assert row.end_time_unix_nano == third.end_time_unix_nano
     assert write_window(migrated_engine, TUESDAY, replace(third, spans=third.spans[:2])).stale_windows == (SUNDAY.key,)
-    assert write_window(migrated_engine, SUNDAY).stale_windows == (MONDAY.key,)
+    assert write_window(migrated_engine, SUNDAY).stale_windows == ()  # gone from its store, it stays the first
+    assert write_window(migrated_engine, SUNDAY, trace("z", SUNDAY)).stale_windows == (MONDAY.key,)
     assert [p.partition_id for p in session_partitions(migrated_engine, MONDAY)] == ["s"]
 
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from stepacc_core.model import CanonicalTrace, RawSpan
 from stepacc_dagster.storage import tables
 from stepacc_dagster.storage.canonical import Ingested, write_traces
+from stepacc_dagster.storage.columns import metadata
 from stepacc_dagster.storage.locks import lock, lock_id, lock_windows
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.storage.scores import ScoreRow, write_scores
@@ -205,4 +206,4 @@ def _is_free(conn: sa.Connection, *names: str) -> Any:
 
 def _count(engine: sa.Engine, table: str) -> Any:
     with engine.connect() as conn:
-        return conn.scalar(sa.select(sa.func.count()).select_from(tables.metadata.tables[f"stepacc.{table}"]))
+        return conn.scalar(sa.select(sa.func.count()).select_from(metadata.tables[f"stepacc.{table}"]))

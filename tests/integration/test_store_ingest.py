@@ -23,15 +23,18 @@ def test_a_late_child_changes_its_trace_and_nothing_else(migrated_engine: sa.Eng
     late = min(TRUE_CALLS[store])
     count = len(TRUE_CALLS[store])
 
-    first, content = ingest_window(migrated_engine, their, SUPPORT, DAY)
-    again, same = ingest_window(migrated_engine, their, SUPPORT, DAY)
+    first = ingest_window(migrated_engine, their, SUPPORT, DAY)
+    again = ingest_window(migrated_engine, their, SUPPORT, DAY)
     add_late_span(migrated_engine, store, late)
-    after, other = ingest_window(migrated_engine, their, SUPPORT, DAY)
+    after = ingest_window(migrated_engine, their, SUPPORT, DAY)
 
-    assert (first.traces, first.unchanged) == (count, 0)
-    assert (again.traces, again.unchanged) == (count, count)
-    assert (after.traces, after.unchanged) == (count, count - 1)
-    assert content == same != other
+    assert [(found.ingested.traces, found.ingested.unchanged) for found in (first, again, after)] == [
+        (count, 0),
+        (count, count),
+        (count, count - 1),
+    ]
+    assert [found.news for found in (first, again, after)] == [True, False, True]
+    assert first.content == again.content != after.content
     with migrated_engine.connect() as connection:
         assert connection.scalars(TOOLS, {"id": late}).all()[-1] == "late_tool"
 
@@ -39,11 +42,11 @@ def test_a_late_child_changes_its_trace_and_nothing_else(migrated_engine: sa.Eng
 def test_a_store_that_cannot_be_read_leaves_the_window_as_it_was(migrated_engine: sa.Engine) -> None:
     load(migrated_engine, "phoenix")
     their = build_store(SETTINGS["phoenix"](), migrated_engine, SOURCE)
-    _, content = ingest_window(migrated_engine, their, SUPPORT, DAY)
+    content = ingest_window(migrated_engine, their, SUPPORT, DAY).content
     run(migrated_engine, "ALTER TABLE spans RENAME COLUMN parent_id TO parent")
 
     with pytest.raises(StepaccError, match=r"no column public\.spans\.parent_id"):
         ingest_window(migrated_engine, their, SUPPORT, DAY)
 
     run(migrated_engine, "ALTER TABLE spans RENAME COLUMN parent TO parent_id")
-    assert ingest_window(migrated_engine, their, SUPPORT, DAY)[1] == content
+    assert ingest_window(migrated_engine, their, SUPPORT, DAY).content == content

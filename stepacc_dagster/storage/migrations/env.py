@@ -5,7 +5,7 @@ The connection, its transaction and its lock are those of `stepacc_dagster.stora
 
 from alembic import context
 
-from stepacc_dagster.storage.tables import SCHEMA, metadata
+from stepacc_dagster.storage.columns import SCHEMA, metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,94 @@
+"""Which runs to ask for, so that the windows of a source are up to date. Pure: the database is read before."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+
+from stepacc_dagster.storage.due import WindowState
+
+_FIRST_WAIT = timedelta(minutes=15)
+_LONGEST_WAIT = timedelta(hours=6)
+_DOUBLINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A window to bring up to date.
+
+    Attributes:
+        key: the window.
+        ingest: whether it is ingested before it is scored.
+        token: what it is brought up to date with; while this stays, asking again is only for a run that was lost.
+        attempt: 1, 2, 3, ...: runs asked for with this token, this one included.
+    """
+
+    key: str
+    ingest: bool
+    token: str
+    attempt: int
+
+    @classmethod
+    def of(cls, state: WindowState) -> "Ask":
+        """Return what to ask for, for a window that is out of date."""
+        before = (state.requests or 0) if state.token == state.requested else 0
+        return cls(state.window_key, state.ingest_due, state.token, before + 1)
+
+    @property
+    def wait(self) -> timedelta:
+        """How long to wait for the run before another may be asked for; longer with each that was lost."""
+        doublings = min(self.attempt - 1, _DOUBLINGS)
+        return min(_FIRST_WAIT * (1 << doublings), _LONGEST_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class RunAsk:
+    """A run over neighbouring windows, oldest first, all of which are to be ingested or none."""
+
+    asks: tuple[Ask, ...]
+
+    @property
+    def ingest(self) -> bool:
+        """Whether the run ingests before it scores."""
+        return self.asks[0].ingest
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The windows, oldest first."""
+        return tuple(ask.key for ask in self.asks)
+
+    @property
+    def run_key(self) -> str:
+        """A name that is the same when the same is asked for again, so that Dagster does it once."""
+        said = "\n".join(f"{ask.key} {ask.token} {ask.attempt}" for ask in self.asks)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+
+def runs(asks: Iterable[Ask], keys: Sequence[str], *, size: int, limit: int) -> list[RunAsk]:
+    """Put windows together into runs, in the order in which they are asked for.
+
+    Args:
+        asks: windows, newest first.
+        keys: all partitions of the source, in order; windows that are none of them are left out.
+        size: windows a run takes at most.
+        limit: runs at most; windows beyond are left for the next time.
+    """
+    places = {key: place for place, key in enumerate(keys)}
+    return list(islice(_grouped([ask for ask in asks if ask.key in places], places, size), limit))
+
+
+def _grouped(asks: Iterable[Ask], places: dict[str, int], size: int) -> Iterator[RunAsk]:
+    group: list[Ask] = []
+    for ask in asks:
+        if group and not _goes_on(group, ask, places, size):
+            yield RunAsk(tuple(reversed(group)))
+            group = []
+        group.append(ask)
+    if group:
+        yield RunAsk(tuple(reversed(group)))
+
+
+def _goes_on(group: Sequence[Ask], ask: Ask, places: dict[str, int], size: int) -> bool:
+    last = group[-1]
+    return len(group) < size and places[last.key] - places[ask.key] == 1 and last.ingest == ask.ingest

@@ -1,0 +1,153 @@
+"""The sensor that follows a source: what changed is noted, and what is out of date is brought up to date.
+
+It looks at tables, not at events: a window that is out of date is asked for, however it came to be so, until it is up
+to date. Nothing hangs on the sensor's own cursor, so a look that was lost, twice made or cut short costs nothing but
+time.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import dagster as dg
+import sqlalchemy as sa
+
+from stepacc_core.fingerprint import fingerprint
+from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
+from stepacc_dagster.catalog import SourceKeys
+from stepacc_dagster.ingest import take_over
+from stepacc_dagster.opening import opened_store
+from stepacc_dagster.partitions import partitions_of
+from stepacc_dagster.pools import ensure_pool_limit
+from stepacc_dagster.requests import Ask, RunAsk, runs
+from stepacc_dagster.resources import StepaccDatabase, resource_key
+from stepacc_dagster.sources import Evaluator, Source, reader_version
+from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
+from stepacc_dagster.storage.feeds import follow
+
+_UNFINISHED = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def sensor_name(source: Source) -> str:
+    """Return the name of the sensor that follows a source."""
+    return f"{source.name}_changes"
+
+
+def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefinition:
+    """Build the sensor that follows a source's store and annotations."""
+    running = dg.DefaultSensorStatus.RUNNING if source.follow.enabled else dg.DefaultSensorStatus.STOPPED
+
+    @dg.sensor(
+        name=sensor_name(source),
+        job_name=job_name(source),
+        minimum_interval_seconds=source.follow.interval_seconds,
+        default_status=running,
+        required_resource_keys={resource_key(source)},
+        description=(
+            "Asks the store which windows changed, and brings these up to date, and those whose annotations, metric "
+            "version or config changed or whose traces have settled."
+        ),
+    )
+    def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        database: StepaccDatabase = getattr(context.resources, resource_key(source))
+        with database.engine() as engine:
+            noted = observe(engine, source)
+            asked = requested_runs(context.instance, engine, source, evaluator)
+        if not asked:
+            return dg.SkipReason(
+                f"Everything is up to date, or being brought up to date; {len(noted)} windows changed."
+            )
+        ensure_pool_limit(context.instance, evaluator.metric.manifest)
+        return dg.SensorResult(run_requests=[_run_request(source, evaluator, run) for run in asked])
+
+    return changes
+
+
+def observe(engine: sa.Engine, source: Source) -> tuple[str, ...]:
+    """Ask the source's store what changed since it was last asked, and note it.
+
+    Expectations that the store holds are taken over as annotations.
+
+    Returns:
+        Keys of the windows whose traces changed, in order.
+    """
+    reads = fingerprint([repr(source.store), source.partitions])
+    with opened_store(source, engine) as store:
+        take_over(engine, store, source)
+        with engine.begin() as connection, store.open() as reader:
+            return follow(connection, source.name, reader, source.partitions, reads=reads)
+
+
+def requested_runs(
+    instance: dg.DagsterInstance, engine: sa.Engine, source: Source, evaluator: Evaluator
+) -> list[RunAsk]:
+    """Choose the runs that bring windows up to date, and note that they were asked for.
+
+    Windows that an unfinished run works on are left to it.
+    """
+    keys = partitions_of(source).get_partition_keys()
+    if not keys:
+        return []
+    wanted = wanted_of(source, evaluator, keys)
+    busy = _busy_windows(instance, source, SourceKeys(source, evaluator))
+    size, limit = source.max_partitions_per_run, source.follow.max_runs
+    with engine.begin() as connection:
+        states = due_windows(connection, wanted, rescore=source.follow.rescore, limit=size * limit + len(busy))
+        asks = [Ask.of(state) for state in states if not any(first <= state.window_key <= last for first, last in busy)]
+        asked = runs(asks, keys, size=size, limit=limit)
+        note_requested(
+            connection,
+            source.name,
+            [{"key": ask.key, "token": ask.token, "wait": ask.wait} for run in asked for ask in run.asks],
+        )
+    return asked
+
+
+def wanted_of(source: Source, evaluator: Evaluator, keys: Sequence[str]) -> Wanted:
+    """Return what the windows of some neighbouring partitions should have been worked on with."""
+    manifest = evaluator.metric.manifest
+    return Wanted(
+        source.name,
+        reader_version(source),
+        manifest.name,
+        manifest.version,
+        evaluator.config_hash,
+        first=keys[0],
+        last=keys[-1],
+    )
+
+
+def _run_request(source: Source, evaluator: Evaluator, run: RunAsk) -> dg.RunRequest:
+    keys = SourceKeys(source, evaluator)
+    scores = [keys.scores, keys.metadata]
+    tags = run_tags(source, evaluator, trigger="changes", partitions=len(run.keys))
+    selection = [keys.canonical_traces, *scores] if run.ingest else scores
+    if len(run.keys) == 1:
+        return dg.RunRequest(run_key=run.run_key, partition_key=run.keys[0], tags=tags, asset_selection=selection)
+    tags |= {RANGE_START: run.keys[0], RANGE_END: run.keys[-1]}
+    return dg.RunRequest(run_key=run.run_key, tags=tags, asset_selection=selection)
+
+
+def _busy_windows(instance: dg.DagsterInstance, source: Source, keys: SourceKeys) -> list[tuple[str, str]]:
+    """Return first and last window of each unfinished run that works on the source, whoever started it."""
+    own = {keys.canonical_traces, keys.scores, keys.metadata}
+    unfinished = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
+    return list(_ranges(run for run in unfinished if _works_on(run, source, own)))
+
+
+def _works_on(run: dg.DagsterRun, source: Source, own: set[dg.AssetKey]) -> bool:
+    return run.tags.get("stepacc/source") == source.name or not own.isdisjoint(run.asset_selection or ())
+
+
+def _ranges(found: Iterable[dg.DagsterRun]) -> Iterable[tuple[str, str]]:
+    for run in found:
+        tags: dict[str, Any] = dict(run.tags)
+        single = tags.get("dagster/partition")
+        first, last = tags.get(RANGE_START, single), tags.get(RANGE_END, single)
+        if first is not None and last is not None:
+            yield first, last

@@ -1,0 +1,150 @@
+"""Which windows are out of date, told from what each was last worked on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+_STATES = """
+    SELECT w.window_key, w.change, w.content, w.traces, w.ingested_at, w.requested, w.requests, w.request_again_at,
+           w.ingested_change <> w.change OR w.reader_version IS DISTINCT FROM :reader_version AS ingest_due,
+           w.problem AS ingest_problem,
+           w.ingested_at IS NOT NULL
+               AND (s.window_key IS NULL OR s.content <> w.content OR coalesce(s.due_at <= now(), false)) AS score_due,
+           s.window_key IS NULL AND EXISTS (
+               SELECT 1 FROM stepacc.window_scores other
+               WHERE other.source = w.source AND other.window_key = w.window_key AND other.metric = :metric
+                 AND other.scored_at IS NOT NULL
+           ) AS other_version,
+           s.due_at, s.unsettled, s.scored, s.failed, s.not_applicable, s.skipped, s.problem AS score_problem,
+           concat_ws('/', w.change, :reader_version, w.content, :metric_version, :config_hash,
+                     CASE WHEN s.due_at <= now() THEN CAST(s.due_at AS text) END) AS token,
+           now() AS now
+    FROM stepacc.windows w
+    LEFT JOIN stepacc.window_scores s ON s.source = w.source AND s.window_key = w.window_key AND s.metric = :metric
+        AND s.metric_version = :metric_version AND s.config_hash = :config_hash
+    WHERE w.source = :source AND w.window_key BETWEEN :first AND :last
+"""
+_ALL = sa.text(f"{_STATES} ORDER BY w.window_key")
+_DUE = sa.text(f"""
+    SELECT * FROM ({_STATES}) state
+    WHERE (ingest_due OR (score_due AND (:rescore OR NOT other_version)))
+      AND NOT coalesce(requested = token AND request_again_at > now, false)
+    ORDER BY window_key DESC LIMIT :limit
+""")  # noqa: S608 (parts of this module)
+_REQUESTED = sa.text("""
+    UPDATE stepacc.windows present SET requested = asked.token, request_again_at = now() + asked.wait,
+        requests = CASE WHEN present.requested = asked.token THEN coalesce(present.requests, 0) + 1 ELSE 1 END
+    FROM unnest(CAST(:keys AS text[]), CAST(:tokens AS text[]), CAST(:waits AS interval[])) asked (key, token, wait)
+    WHERE present.source = :source AND present.window_key = asked.key
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What windows are looked at, from `first` to `last`, and what each should have been worked on with."""
+
+    source: str
+    reader_version: str
+    metric: str
+    metric_version: str
+    config_hash: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowState:
+    """Where a window stands.
+
+    Attributes:
+        window_key: the window.
+        change: number of its last change in the store.
+        content: number of its last change here.
+        traces: traces in it; None before the first ingest.
+        ingested_at: when it was last ingested; None: never.
+        requested: what the last run asked for was to bring up to date.
+        requests: runs asked for to do just that.
+        request_again_at: when the next may be asked for.
+        ingest_due: whether it has to be ingested.
+        ingest_problem: why the last ingest failed.
+        score_due: whether it has to be scored as it stands.
+        other_version: whether it has been scored, and only by other versions or configs of the metric.
+        due_at: when a trace that was unsettled settles.
+        unsettled: occurrences that were unsettled when it was scored; with `scored`, `failed`, `not_applicable` and
+            `skipped` all it had. None where it never was scored by this version and config.
+        scored: see `unsettled`.
+        failed: see `unsettled`.
+        not_applicable: see `unsettled`.
+        skipped: see `unsettled`.
+        score_problem: why the last scoring failed.
+        token: what it would be brought up to date with now; a run asked for is lost, and may be asked for again, only
+            while this stays the same.
+        now: the database's clock.
+    """
+
+    window_key: str
+    change: int
+    content: int
+    traces: int | None
+    ingested_at: datetime | None
+    requested: str | None
+    requests: int | None
+    request_again_at: datetime | None
+    ingest_due: bool
+    ingest_problem: str | None
+    score_due: bool
+    other_version: bool
+    due_at: datetime | None
+    unsettled: int | None
+    scored: int | None
+    failed: int | None
+    not_applicable: int | None
+    skipped: int | None
+    score_problem: str | None
+    token: str
+    now: datetime
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything has to be done."""
+        return self.ingest_due or self.score_due
+
+    @property
+    def problem(self) -> str | None:
+        """Why the last attempt to ingest or to score it failed; None where neither did."""
+        return self.ingest_problem or self.score_problem
+
+
+def window_states(conn: sa.Connection, wanted: Wanted) -> list[WindowState]:
+    """Return where each window stands, in order of their keys.
+
+    Windows that never had anything in them are not among them.
+    """
+    return [WindowState(**row) for row in conn.execute(_ALL, _names(wanted)).mappings()]
+
+
+def due_windows(conn: sa.Connection, wanted: Wanted, *, rescore: bool, limit: int) -> list[WindowState]:
+    """Return windows that are out of date, newest first, and that no run was asked for lately to bring up to date.
+
+    Args:
+        conn: the database.
+        wanted: what they should have been worked on with.
+        rescore: whether windows that only other versions or configs of the metric have scored are among them.
+        limit: how many at most.
+    """
+    names = _names(wanted) | {"rescore": rescore, "limit": limit}
+    return [WindowState(**row) for row in conn.execute(_DUE, names).mappings()]
+
+
+def note_requested(conn: sa.Connection, source: str, asked: Iterable[Mapping[str, Any]]) -> None:
+    """Note that runs were asked for: `key` of the window, `token` of what is to be done, `wait` before asking again."""
+    rows = list(asked)
+    columns = {f"{name}s": [row[name] for row in rows] for name in ("key", "token", "wait")}
+    conn.execute(_REQUESTED, {"source": source, **columns})
+
+
+def _names(wanted: Wanted) -> dict[str, Any]:
+    return {name: getattr(wanted, name) for name in wanted.__slots__}
