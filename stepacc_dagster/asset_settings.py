@@ -1,6 +1,6 @@
 """How the assets of a source fit into the catalog of a project."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +25,17 @@ class AssetSettings:
         automation_condition: of the assets that stepacc makes: the canonical traces, the scores and their metadata.
 
     Raises:
-        ConfigError: a part of the key prefix is empty or no text.
+        ConfigError: the key prefix is one text instead of a list, or a part of it is empty.
     """
 
-    key_prefix: tuple[str, ...] = ()
+    key_prefix: Sequence[str] = ()
     group_name: str | None = None
-    owners: tuple[str, ...] = ()
+    owners: Sequence[str] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     automation_condition: "dg.AutomationCondition[Any] | None" = None
 
     def __post_init__(self) -> None:
         """Refuse a prefix of which no key can be made."""
-        if isinstance(self.key_prefix, str) or not all(isinstance(part, str) and part for part in self.key_prefix):
+        if isinstance(self.key_prefix, str) or not all(self.key_prefix):
             msg = f"key_prefix is {self.key_prefix!r}; list texts that are not empty, such as ['evals']."
             raise ConfigError(msg, "assets.key_prefix")

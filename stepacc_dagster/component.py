@@ -1,18 +1,33 @@
 """`StepAccuracyComponent`: one source in a `defs.yaml`."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import dagster as dg
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from stepacc_core.conventions.declared import DeclaredMapping
-from stepacc_core.model import PartitionType, SpanKind
+from stepacc_core.errors import ConfigError, StepaccError
+from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
+from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.assets import build_evaluation_assets
 from stepacc_dagster.automation import build_automation
+from stepacc_dagster.catalog import refuse_asset_settings
+from stepacc_dagster.component_settings import (
+    AssetsModel,
+    FollowModel,
+    MappingModel,
+    RetryModel,
+    SettlingModel,
+    StepPolicyModel,
+    described,
+)
+from stepacc_dagster.defs_errors import located
 from stepacc_dagster.resources import StepaccDatabase, resource_key
+from stepacc_dagster.scaffolder import StepAccuracyScaffolder
 from stepacc_dagster.sensors import build_changes_sensor
 from stepacc_dagster.sources import (
     Evaluator,
@@ -26,73 +41,10 @@ from stepacc_dagster.sources import (
 )
 from stepacc_dagster.stores.settings import store_settings
 
-
-class RetryModel(dg.Model, dg.Resolvable):
-    """Retries of a step that met a transient error."""
-
-    # Limits of all numbers are checked by Source: Dagster puts a constraint of ours on a template's text too.
-    max_retries: int = Field(default=3, description="Times a step is tried again; 0 or more.", examples=[3])
-    delay_seconds: float = Field(default=5.0, description="Wait before the first, doubled each time.", examples=[5])
+T = TypeVar("T")
 
 
-class SettlingModel(dg.Model, dg.Resolvable):
-    """When a trace is over; one that still goes on is listed, and scored once it has settled."""
-
-    quiet_minutes: float = Field(
-        default=10, description="How long a trace that has its root must be quiet.", examples=[10]
-    )
-    close_hours: float = Field(
-        default=24, description="How long a trace without a root that ended is waited for.", examples=[24]
-    )
-
-
-class FollowModel(dg.Model, dg.Resolvable):
-    """The sensor that notes what changed in the store and brings it up to date."""
-
-    enabled: bool = Field(default=True, description="Whether it runs unless somebody stops it.", examples=[True])
-    interval_seconds: int = Field(default=30, description="Time between two looks.", examples=[30])
-    rescore: bool = Field(
-        default=True,
-        description="Whether windows scored by another version or config of the metric are scored anew by themselves; "
-        "if not, `stepacc backfill` does it.",
-        examples=[False],
-    )
-    max_runs: int = Field(default=10, description="Runs asked for at a look.", examples=[10])
-
-
-class StepPolicyModel(dg.Model, dg.Resolvable):
-    """What of a trace is no step."""
-
-    entry_agent: Literal["step", "root"] = Field(
-        default="step",
-        description="`root`: the agent that takes the request is no step, although its span lies below the root.",
-    )
-    handoffs: Literal["both", "tool", "agent", "none"] = Field(
-        default="both", description="What counts of a tool call that hands over to an agent: the call, the agent."
-    )
-    ignore: list[str] = Field(
-        default=[], description="Tools and agents that are never steps.", examples=[["transfer_to_agent"]]
-    )
-
-
-class MappingModel(dg.Model, dg.Resolvable):
-    """A convention of your own: attributes, or dotted paths into JSON attributes, that hold the fields of a span."""
-
-    name: str = Field(description="What messages call it.", examples=["our agents"])
-    span_name: str | None = Field(default=None, description="Spans of this name only.")
-    kind: SpanKind | None = Field(default=None, description="The kind of these spans.", examples=["TOOL"])
-    kind_attribute: str | None = Field(default=None, description="Attribute that holds the kind; spans with it only.")
-    kinds: dict[str, SpanKind] = Field(
-        default={}, description="What its values mean.", examples=[{"function": "TOOL", "model": "LLM"}]
-    )
-    tool_name: str | None = Field(default=None, description="Attribute that holds the name of the tool.")
-    tool_arguments: str | None = Field(default=None, description="Attribute that holds the arguments.")
-    tool_call_id: str | None = Field(default=None, description="Attribute that holds the id of the call.")
-    agent_name: str | None = Field(default=None, description="Attribute that holds the name of the agent.")
-    tool_calls: str | None = Field(default=None, description="Attribute that holds the calls of a completion.")
-    output: str | None = Field(default=None, description="Attribute that holds the output.")
-
-
+@dg.scaffold_with(StepAccuracyScaffolder)
 class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     """Score the steps of one agent from its traces in Postgres.
 
@@ -100,74 +52,109 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     their metadata, with checks, a job and a schedule.
     """
 
-    source: str = Field(
-        description="Name of the agent; prefix of the asset keys and value of the column `source`.",
-        examples=["support_agent"],
+    source: Annotated[
+        str,
+        described("Name of the agent; prefix of the asset keys and value of the column `source`.", "support_agent"),
+    ]
+    start_date: Annotated[str, described("First partition, UTC; quote it in YAML.", "2026-01-31")]
+    partitions: Annotated[Literal["daily", "hourly"], described("Length of a partition's time window.", "daily")] = (
+        "daily"
     )
-    start_date: str = Field(description="First partition, UTC; quote it in YAML.", examples=["2026-01-31"])
-    partitions: Literal["daily", "hourly"] = Field(
-        default="daily", description="Length of a partition's time window.", examples=["daily"]
+    end_offset: Annotated[
+        int, described("1: the window that still runs can be scored too; 0: closed ones only.", 1)
+    ] = 1
+    partition_types: Annotated[
+        list[Literal["trace", "session"]], described("What is scored.", ["trace", "session"])
+    ] = Field(default=["trace"])
+    unannotated: Annotated[
+        Literal["fail", "skip"] | dict[Literal["trace", "session"], Literal["fail", "skip"]],
+        described(
+            "What an occurrence nobody annotated gets: a failed row, or no row; one value, or one per type. A metric "
+            "that requires no expected steps scores it.",
+            {"session": "skip"},
+        ),
+    ] = "fail"
+    metric: Annotated[
+        str, described("Name of a metric: a built-in one, or one of an installed package.", "agent.step_accuracy")
+    ] = "agent.step_accuracy"
+    metric_version: Annotated[str | None, described("Version of the metric; the newest where left out.", "2.0.0")] = (
+        None
     )
-    end_offset: int = Field(
-        default=1, description="1: the window that still runs can be scored too; 0: closed ones only."
+    config: Annotated[dict[str, Any], described("Config of the metric.", {"scoring_method": "strict_position"})] = (
+        Field(default={})
     )
-    partition_types: list[Literal["trace", "session"]] = Field(
-        default=["trace"], description="What is scored.", examples=[["trace", "session"]]
-    )
-    unannotated: Literal["fail", "skip"] | dict[Literal["trace", "session"], Literal["fail", "skip"]] = Field(
-        default="fail",
-        description="What an occurrence nobody annotated gets: a failed row, or no row; one value, or one per type.",
-        examples=[{"session": "skip"}],
-    )
-    metric: str = Field(default="agent.step_accuracy", description="Name of a registered metric.")
-    metric_version: str | None = Field(
-        default=None, description="Version of the metric; the newest where left out.", examples=["2.0.0"]
-    )
-    config: dict[str, Any] = Field(
-        default={}, description="Config of the metric.", examples=[{"scoring_method": "strict_position"}]
-    )
-    task_id_attributes: list[str] = Field(
-        default=[], description="Span attributes that hold the task id, tried after the built-in ones."
-    )
-    mappings: list[MappingModel] = Field(
-        default=[],
-        description="Conventions of your own, tried before the built-in ones.",
-        examples=[[{"name": "our agents", "kind_attribute": "step.type", "tool_name": "step.tool"}]],
-    )
-    store: dict[str, Any] = Field(
-        default={"kind": "otel_spans"},
-        description="Where the spans are: `kind` is otel_spans, phoenix, mlflow, langfuse_v2 or table; docs/stores.md "
-        "lists the settings of each.",
-        examples=[{"kind": "phoenix", "projects": ["support"]}],
-    )
-    store_url_env: str | None = Field(
-        default=None,
-        description="Environment variable that holds the URL of the store's database, where that is another one.",
-        examples=["PHOENIX_DATABASE_URL"],
-    )
-    step_policy: StepPolicyModel = Field(
-        default=StepPolicyModel(),
-        description="What of a trace is no step; the literal rule where left out.",
-        examples=[{"entry_agent": "root"}],
-    )
-    database_url_env: str = Field(
-        default="STEPACC_DATABASE_URL", description="Environment variable that holds the URL of the database."
-    )
-    retry: RetryModel = Field(default=RetryModel(), description="Retries of transient errors.")
-    settling: SettlingModel = Field(
-        default=SettlingModel(), description="When a trace is over.", examples=[{"quiet_minutes": 30}]
-    )
-    follow: FollowModel = Field(
-        default=FollowModel(), description="How changes are followed.", examples=[{"interval_seconds": 60}]
-    )
-    max_partitions_per_run: int = Field(
-        default=10, description="Partitions that one run of a backfill takes; 1 or more.", examples=[10]
+    task_id_attributes: Annotated[
+        list[str],
+        described("Span attributes that hold the task id, tried after the built-in ones.", ["app.test_case"]),
+    ] = Field(default=[])
+    mappings: Annotated[
+        list[MappingModel],
+        described(
+            "Conventions of your own, tried before the built-in ones.",
+            [{"name": "our agents", "kind_attribute": "step.type", "tool_name": "step.tool"}],
+        ),
+    ] = Field(default=[])
+    store: Annotated[
+        dict[str, Any],
+        described(
+            "Where the spans are: `kind` is otel_spans, phoenix, mlflow, langfuse_v2 or table; docs/stores.md lists "
+            "the settings of each.",
+            {"kind": "phoenix", "projects": ["support"]},
+        ),
+    ] = Field(default={"kind": "otel_spans"})
+    store_url_env: Annotated[
+        str | None,
+        described(
+            "Environment variable that holds the URL of the store's database, where that is another one.",
+            "PHOENIX_DATABASE_URL",
+        ),
+    ] = None
+    step_policy: Annotated[
+        StepPolicyModel,
+        described("What of a trace is no step; the literal rule where left out.", {"entry_agent": "root"}),
+    ] = StepPolicyModel()
+    assets: Annotated[
+        AssetsModel,
+        described(
+            "Key prefix, group, owners, tags and automation condition of the source's assets.",
+            {"key_prefix": ["evals"], "owners": ["team:evals"]},
+        ),
+    ] = AssetsModel()
+    database_url_env: Annotated[
+        str, described("Environment variable that holds the URL of the database.", "STEPACC_DATABASE_URL")
+    ] = "STEPACC_DATABASE_URL"
+    retry: Annotated[RetryModel, described("Retries of transient errors.", {"max_retries": 5})] = RetryModel()
+    settling: Annotated[SettlingModel, described("When a trace is over.", {"quiet_minutes": 30})] = SettlingModel()
+    follow: Annotated[FollowModel, described("How changes are followed.", {"interval_seconds": 60})] = FollowModel()
+    max_partitions_per_run: Annotated[int, described("Partitions that one run of a backfill takes; 1 or more.", 10)] = (
+        10
     )
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
         """Describe the component to `dg`."""
         return dg.ComponentTypeSpec(tags=["evaluation", "agents"])
+
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
+        """Load the component from a `defs.yaml`.
+
+        Raises:
+            ConfigError: a setting is refused; the sentence names file, line and attribute.
+            dagster.components.resolved.errors.ResolutionException: a template or a nested setting is refused; Dagster
+                names file and line, too.
+        """
+        document = context.resolution_context.source_position_tree
+        try:
+            component = super().load(attributes, context)
+            source = component.to_source()
+            evaluator_of(source)
+            refuse_asset_settings(source)
+        except (StepaccError, ValidationError) as error:
+            if document is None:
+                raise
+            raise located(error, document) from None
+        return component
 
     def to_source(self) -> Source:
         """Return the settings as the plain function takes them."""
@@ -179,13 +166,20 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             partition_types=_unannotated(self.partition_types, self.unannotated),
             metric=MetricChoice(self.metric, self.metric_version, self.config),
             task_id_attributes=tuple(self.task_id_attributes),
-            mappings=tuple(DeclaredMapping(**mapping.model_dump()) for mapping in self.mappings),
-            store=store_settings(self.store),
+            mappings=tuple(self._mappings()),
+            store=_named("store", lambda: store_settings(self.store)),
             store_url_env=self.store_url_env,
             step_policy=StepPolicy(
                 entry_agent=self.step_policy.entry_agent,
                 handoffs=self.step_policy.handoffs,
                 ignore=tuple(self.step_policy.ignore),
+            ),
+            assets=AssetSettings(
+                key_prefix=tuple(self.assets.key_prefix),
+                group_name=self.assets.group_name,
+                owners=tuple(self.assets.owners),
+                tags=self.assets.tags,
+                automation_condition=self.assets.automation_condition,
             ),
             database_url_env=self.database_url_env,
             retry=RetrySettings(self.retry.max_retries, self.retry.delay_seconds),
@@ -193,6 +187,10 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             follow=FollowSettings(**self.follow.model_dump()),
             max_partitions_per_run=self.max_partitions_per_run,
         )
+
+    def _mappings(self) -> Iterator[DeclaredMapping]:
+        for place, mapping in enumerate(self.mappings):
+            yield _named(f"mappings.{place}", partial(DeclaredMapping, **mapping.model_dump()))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:  # noqa: ARG002 (Dagster's signature)
         """Build the source's definitions."""
@@ -207,6 +205,7 @@ def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = N
         evaluator: its metric and config; resolved from the settings where left out.
     """
     evaluator = evaluator or evaluator_of(source)
+    refuse_asset_settings(source)
     with warnings.catch_warnings():
         # Ours to know, not our users': Dagster marks parts of its API as beta, such as backfill policies and kinds.
         warnings.simplefilter("ignore", category=dg.BetaWarning)
@@ -219,6 +218,14 @@ def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = N
             ),
             build_automation(source, evaluator),
         )
+
+
+def _named(setting: str, build: Callable[[], T]) -> T:
+    """Build a part of a source, and name the setting it comes from where it is refused."""
+    try:
+        return build()
+    except ConfigError as error:
+        raise ConfigError(error.message, setting) from None
 
 
 def _unannotated(

@@ -6,25 +6,25 @@ Dagster project of your own loads the component by itself and has no need of thi
 
 import logging
 import os
-import re
 import warnings
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import yaml
+from dagster.components.core.component_tree import ComponentTree
 from dagster.components.resolved.errors import ResolutionException
+from dagster_shared.yaml_utils import parse_yamls_with_source_position
+from dagster_shared.yaml_utils.source_position import ValueAndSourcePositionTree
 from pydantic import ValidationError
 
-from stepacc_core.errors import ConfigError, StepaccError
+from stepacc_core.errors import ConfigError
 from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
+from stepacc_dagster.defs_errors import located
 from stepacc_dagster.local.home import local_home
-from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.sources import Source
 
-_FIELD = re.compile(r"(?!(str|int|float)$)[a-z_]+|\d+")
-"""A field's name or an index; the other parts of a place in pydantic's errors name types."""
 _TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.StepAccuracyComponent")
+_KEYS = {"type", "attributes", "requirements"}
 
 
 def defs_folder() -> Path:
@@ -76,46 +76,35 @@ def _no_output(_context: dg.InitLoggerContext) -> logging.Logger:
 
 def _load(path: Path) -> Source:
     document = _read(path)
+    attributes = document.value.get("attributes") or {}
+    context = ComponentTree.for_test().load_context.with_source_position_tree(document.source_position_tree)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", category=dg.BetaWarning)
             warnings.simplefilter("ignore", category=dg.PreviewWarning)
-            component = StepAccuracyComponent.from_attributes_dict(attributes=_attributes(document))
+            component = StepAccuracyComponent.from_attributes_dict(attributes=attributes, context=context)
     except (ValidationError, ResolutionException) as error:
-        msg = f"{path}, {_told(error)}."
-        raise ConfigError(msg) from None
+        raise located(error, document.source_position_tree) from None
+    return component.to_source()
+
+
+def _read(path: Path) -> ValueAndSourcePositionTree:
     try:
-        source = component.to_source()
-        evaluator_of(source)
-    except StepaccError as error:
-        msg = f"{path}: {error}"
-        raise ConfigError(msg) from None
-    return source
-
-
-def _attributes(document: dict[str, Any]) -> Any:
-    attributes = document.get("attributes") or {}
-    if isinstance(attributes, dict) and isinstance(start := attributes.get("start_date"), date):
-        return {**attributes, "start_date": start.isoformat()}  # YAML makes a date of one without quotes
-    return attributes
-
-
-def _told(error: Exception) -> str:
-    invalid = error.__context__ if isinstance(error, ResolutionException) else error
-    if not isinstance(invalid, ValidationError):
-        return " ".join(str(error).split()).rstrip(".")
-    telling = max(invalid.errors(), key=lambda part: len(part["loc"]))  # the alternative that fits furthest
-    field = ".".join(part for part in map(str, telling["loc"]) if _FIELD.fullmatch(part)) or "attributes"
-    return f"attribute `{field}`: {telling['msg']}; given {telling['input']!r}"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        documents = parse_yamls_with_source_position(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         msg = f"{path} cannot be read as YAML: {' '.join(str(error).split()).rstrip('.')}."
         raise ConfigError(msg) from None
-    if not isinstance(document, dict) or document.get("type") not in _TYPES:
+    if len(documents) > 1:
+        msg = f"{path} has {len(documents)} documents; give each source a defs.yaml of its own."
+        raise ConfigError(msg)
+    value = documents[0].value if documents else None
+    if not isinstance(value, dict) or value.get("type") not in _TYPES:
         msg = f"{path} is no source: write `type: {_TYPES[0]}` and its `attributes`."
         raise ConfigError(msg)
-    return document
+    if unknown := sorted(set(map(str, value)) - _KEYS):
+        msg = (
+            f"{path} has `{unknown[0]}`, which only a Dagster project reads; here are {', '.join(sorted(_KEYS))}, and "
+            "`assets` under `attributes` says group, owners, tags, key prefix and automation condition."
+        )
+        raise ConfigError(msg)
+    return documents[0]

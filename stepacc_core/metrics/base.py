@@ -114,7 +114,7 @@ def build_config(metric: Metric[ConfigT], values: Mapping[str, Any]) -> ConfigT:
         given = "" if first["type"] == "value_error" else f"; given {shown(first['input'])}"
         hint = f"; the fields are {allowed}" if first["type"] == "extra_forbidden" else ""
         msg = f"Config of `{metric.manifest.name}`, field `{field}`: {said}{given}{hint}."
-        raise ConfigError(msg) from None
+        raise ConfigError(msg, "config") from None
 
 
 def config_hash(config: BaseModel, step_policy: Mapping[str, Any] | None = None) -> str:

@@ -1,5 +1,7 @@
 """The component and the local code location: what YAML gives, and what a bad file is told."""
 
+import json
+import re
 import subprocess
 import sys
 import warnings
@@ -13,7 +15,6 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster import StepAccuracyComponent
-from stepacc_dagster.component import MappingModel, RetryModel, StepPolicyModel
 from stepacc_dagster.definitions import defs, defs_folder, load_sources
 from stepacc_dagster.local.evaluation import local_source
 from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
@@ -40,7 +41,7 @@ def dagsters_own_warnings(test: Callable[[], None]) -> Callable[[], None]:
     """Let pass what Dagster's own loading of components warns of."""
     for message in (
         ".parse_obj_as. is deprecated",
-        ".*(CodeReference|AssetSelection.from_string).* is currently in beta",
+        ".*(CodeReference|AssetSelection.from_string|SensorDefinition).* is currently in beta",
     ):
         test = pytest.mark.filterwarnings(f"ignore:{message}")(test)
     return test
@@ -95,10 +96,37 @@ def test_numbers_and_names_may_come_from_the_environment(monkeypatch: pytest.Mon
     assert (source.start_date, source.retry.max_retries, source.max_partitions_per_run) == ("2025-12-24", 7, 7)
 
 
-@pytest.mark.parametrize("model", [StepAccuracyComponent, RetryModel, StepPolicyModel, MappingModel])
-def test_every_field_is_described(model: Any) -> None:
-    assert {name for name, field in model.model_fields.items() if not field.description} == set()
-    assert model.__doc__
+def schemas() -> dict[str, dict[str, Any]]:
+    """The settings as `dg` and editors see them: those of the component under `""`, of nested models by field."""
+    schema = StepAccuracyComponent.model().model_json_schema()
+    nested = {}
+    for name, setting in schema["properties"].items():
+        for found in re.findall(r"#/\$defs/(\w+)", json.dumps(setting)):
+            nested[name] = schema["$defs"][found]
+    return {"": schema, **nested}
+
+
+SETTINGS = [
+    (parent, name, setting) for parent, schema in schemas().items() for name, setting in schema["properties"].items()
+]
+NAMES = [f"{parent}.{name}".lstrip(".") for parent, name, _ in SETTINGS]
+
+
+def test_the_nested_settings_are_known_to_the_schema() -> None:
+    assert {"retry.max_retries", "assets.owners", "step_policy.ignore", "mappings.kinds", "store"} < set(NAMES)
+    assert {name for name in NAMES if "." not in name} == set(StepAccuracyComponent.model_fields)
+
+
+@pytest.mark.parametrize(("parent", "name", "setting"), SETTINGS, ids=NAMES)
+def test_every_setting_is_described_with_an_example_that_works(parent: str, name: str, setting: dict[str, Any]) -> None:
+    assert setting["description"].endswith(".")
+    [example] = setting["examples"]
+    value: Any = {name: example}
+    if parent == "mappings":
+        value = [{"name": "ours", "kind": "TOOL", "span_name": "run_step"} | value]
+    given = {parent: value} if parent else value
+    with_partner = {"partition_types": ["trace", "session"], "task_id_attributes": []}
+    assert source_of({**LEAST, **with_partner, **given}) is not None
 
 
 @dagsters_own_warnings
@@ -191,26 +219,83 @@ def test_without_a_setting_the_folder_lies_in_the_local_home(tmp_path: Path, mon
         ("type: other.Thing\n", "is no source"),
         ("- a\n", "is no source"),
         ("a: [\n", "cannot be read as YAML: while parsing a flow node"),
-        (source_yaml() + "---\na: 1\n", "cannot be read as YAML: expected a single document"),
-        (f"type: {TYPE}\n", ", attribute `source`: Field required"),
-        (f"type: {TYPE}\nattributes: [a]\n", ", attribute `attributes`: Input should be a valid dictionary"),
-        (source_yaml(extra="  nope: 1\n"), ", attribute `nope`: Extra inputs are not permitted; given 1."),
-        (source_yaml(extra="  partitions: weekly\n"), "`partitions`: Input should be 'daily' or 'hourly'"),
-        (source_yaml(extra="  unannotated: maybe\n"), "`unannotated`: Input should be 'fail' or 'skip'"),
-        (source_yaml(extra="  unannotated: {traces: skip}\n"), "`unannotated.traces`: Input should be 'trace' or"),
-        (source_yaml(extra="  partition_types: [task]\n"), "`partition_types.0`: Input should be 'trace' or"),
-        (source_yaml(extra="  retry: {max_retries: many}\n"), "`max_retries`: Input should be a valid integer"),
-        (source_yaml(extra="  retry: {nope: 1}\n"), "`retry.nope`: Extra inputs are not permitted"),
-        (source_yaml(extra="  task_id_attributes: a\n"), "`task_id_attributes`: Input should be a valid list"),
-        (source_yaml(extra="  database_url_env: '{{ env.NOT_THERE }}'\n"), "`database_url_env`: Input should be a"),
-        (source_yaml(extra="  database_url_env: '{{ nope }}'\n"), "UndefinedError: 'nope' not found in scope"),
-        (source_yaml().replace("'2025-11-01'", "20251101"), "`start_date`: Input should be a valid string"),
-        (source_yaml("two words"), ": Source name 'two words' is not allowed"),
-        (source_yaml(extra="  end_offset: 3\n"), ": end_offset of source `support` is 3; use 0 or 1."),
-        (source_yaml(extra="  partition_types: []\n"), ": Source `support` scores nothing; list `trace`"),
-        (source_yaml(extra="  metric: acme.none\n"), ": There is no metric `acme.none`; registered are"),
-        (source_yaml(extra="  metric_version: 9.9.9\n"), "has no version `9.9.9`"),
-        (source_yaml(extra="  config: {scoring_method: x}\n"), "field `scoring_method`: Input should be"),
+        (source_yaml() + "---\na: 1\n", " has 2 documents; give each source a defs.yaml of its own."),
+        (source_yaml() + "post_processing: {}\n", " has `post_processing`, which only a Dagster project reads"),
+        (f"type: {TYPE}\n", ":1, attribute `source`: Field required"),
+        (f"type: {TYPE}\nattributes: [a]\n", ":2: Input should be a valid dictionary"),
+        (source_yaml(extra="  nope: 1\n"), ":5, attribute `nope`: Extra inputs are not permitted; given 1."),
+        (
+            source_yaml(extra="  partitions: weekly\n"),
+            ":5, attribute `partitions`: Input should be 'daily' or 'hourly'",
+        ),
+        (source_yaml(extra="  unannotated: maybe\n"), ":5, attribute `unannotated`: Input should be 'fail' or 'skip'"),
+        (
+            source_yaml(extra="  unannotated: {traces: skip}\n"),
+            ":5, attribute `unannotated.traces`: Input should be 'trace' or",
+        ),
+        (
+            source_yaml(extra="  partition_types: [task]\n"),
+            ":5, attribute `partition_types.0`: Input should be 'trace' or",
+        ),
+        (
+            source_yaml(extra="  retry: {max_retries: many}\n"),
+            ":5, attribute `retry.max_retries`: Input should be a valid integer",
+        ),
+        (source_yaml(extra="  retry: {nope: 1}\n"), ":5, attribute `retry.nope`: Extra inputs are not permitted"),
+        (
+            source_yaml(extra="  task_id_attributes: a\n"),
+            ":5, attribute `task_id_attributes`: Input should be a valid list",
+        ),
+        (
+            source_yaml(extra="  database_url_env: '{{ env.NOT_THERE }}'\n"),
+            ":5, attribute `database_url_env`: Input should be a",
+        ),
+        (
+            source_yaml(extra="  database_url_env: '{{ nope }}'\n"),
+            ":5, attribute `database_url_env`: UndefinedError: 'nope' not found in scope",
+        ),
+        (
+            source_yaml().replace("'2025-11-01'", "20251101"),
+            ":4, attribute `start_date`: Input should be a valid string",
+        ),
+        (source_yaml("two words"), ":3, attribute `source`: Source name 'two words' is not allowed"),
+        (
+            source_yaml(extra="  end_offset: 3\n"),
+            ":5, attribute `end_offset`: end_offset of source `support` is 3; use 0 or 1.",
+        ),
+        (
+            source_yaml(extra="  partition_types: []\n"),
+            ":5, attribute `partition_types`: Source `support` scores nothing; list `trace`",
+        ),
+        (
+            source_yaml(extra="  retry:\n    delay_seconds: 1\n    max_retries: -1\n"),
+            ":7, attribute `retry.max_retries`: ",
+        ),
+        (
+            source_yaml(extra="  mappings:\n  - {name: a, kind: TOOL, span_name: b}\n  - {name: c}\n"),
+            ":7, attribute `mappings.1`: ",
+        ),
+        (source_yaml(extra="  store: {kind: nowhere}\n"), ":5, attribute `store`: "),
+        (
+            source_yaml(extra="  assets:\n    owners: [nobody]\n"),
+            ":6, attribute `assets.owners`: owners of source `support`",
+        ),
+        (source_yaml(extra="  assets: {group_name: a b}\n"), ":5, attribute `assets.group_name`: group_name of source"),
+        (source_yaml(extra="  assets: {tags: {a b!: c}}\n"), ":5, attribute `assets.tags`: tags of source"),
+        (source_yaml(extra="  assets: {key_prefix: [a, '']}\n"), ":5, attribute `assets.key_prefix`: key_prefix is"),
+        (source_yaml(extra="  assets: {automation_condition: now}\n"), ":5, attribute `assets.automation_condition`: "),
+        (
+            source_yaml(extra="  metric: acme.none\n"),
+            ":5, attribute `metric`: There is no metric `acme.none`; registered are",
+        ),
+        (
+            source_yaml(extra="  metric_version: 9.9.9\n"),
+            ":5, attribute `metric_version`: Metric `agent.step_accuracy` has no version `9.9.9`",
+        ),
+        (
+            source_yaml(extra="  config: {scoring_method: x}\n"),
+            ":5, attribute `config`: Config of `agent.step_accuracy`, field `scoring_method`: Input",
+        ),
     ],
 )
 def test_a_bad_file_is_named_with_its_field_in_one_line(folder: Path, text: str, sentence: str) -> None:
