@@ -5,6 +5,29 @@ import sqlalchemy as sa
 from stepacc_dagster.storage.columns import SCHEMA
 from stepacc_dagster.storage.tables import scores
 
+_LINEAGE = """s.id AS score_id, {left}.source, s.window_key, s.partition_type, s.partition_id,
+               CASE s.partition_type WHEN 'trace' THEN s.partition_id END AS trace_id, s.session_id, s.task_id,
+               s.metric, s.metric_version, s.config_hash, s.status, s.code, s.score, s.expected_from,
+               s.reference_hash, s.steps_hash,
+               a.id AS annotation_id, a.revision AS annotation_revision, a.target_type AS annotation_target_type,
+               a.target_id AS annotation_target_id, a.value AS annotation_value, a.author AS annotation_author,
+               a.note AS annotation_note, a.origin AS annotation_origin, a.created_at AS annotated_at,
+               s.dagster_run_id, s.evaluated_at, s.confirmed_at, s.reason, s.message,
+               CASE
+                   WHEN EXISTS (SELECT 1 FROM stepacc.current_scores c WHERE c.id = s.id) THEN 'current'
+                   WHEN s.retired_at IS NOT NULL THEN 'retired'
+                   WHEN s.id IS NOT NULL THEN 'superseded'
+               END AS state,
+               s.retired_at, a.partition_type AS annotation_partition_type, a.key AS annotation_key,
+               a.withdrawn AS annotation_withdrawn,
+               NOT a.withdrawn AND NOT EXISTS (
+                   SELECT 1 FROM stepacc.annotations later
+                   WHERE later.source = a.source AND later.target_type = a.target_type
+                     AND later.target_id = a.target_id AND later.partition_type = a.partition_type
+                     AND later.key = a.key AND later.revision > a.revision
+               ) AS annotation_in_force"""
+"""Columns of the views of lineage: `s` is a score, `a` an annotation, `left` the one of them that is always there."""
+
 VIEWS: dict[str, str] = {
     # NOT EXISTS rather than DISTINCT ON, so that a filter on any column reaches the index under it.
     "current_scores": """
@@ -20,18 +43,16 @@ VIEWS: dict[str, str] = {
               AND (newer.confirmed_at, newer.id) > (s.confirmed_at, s.id)
         )
     """,
-    "score_lineage": """
-        SELECT s.id AS score_id, s.source, s.window_key, s.partition_type, s.partition_id,
-               CASE s.partition_type WHEN 'trace' THEN s.partition_id END AS trace_id, s.session_id, s.task_id,
-               s.metric, s.metric_version, s.config_hash, s.status, s.code, s.score, s.expected_from,
-               s.reference_hash, s.steps_hash,
-               a.id AS annotation_id, a.revision AS annotation_revision, a.target_type AS annotation_target_type,
-               a.target_id AS annotation_target_id, a.value AS annotation_value, a.author AS annotation_author,
-               a.note AS annotation_note, a.origin AS annotation_origin, a.created_at AS annotated_at,
-               s.dagster_run_id, s.evaluated_at, s.confirmed_at
+    "score_lineage": f"""
+        SELECT {_LINEAGE.format(left="s")}
         FROM stepacc.scores s
         LEFT JOIN stepacc.annotations a ON a.id = s.annotation_id
-    """,
+    """,  # noqa: S608 (columns of this module)
+    "annotation_scores": f"""
+        SELECT {_LINEAGE.format(left="a")}
+        FROM stepacc.annotations a
+        LEFT JOIN stepacc.scores s ON s.annotation_id = a.id
+    """,  # noqa: S608 (columns of this module)
 }
 """The query of each view, by name."""
 
@@ -40,7 +61,9 @@ VIEW_COMMENTS: dict[str, str] = {
     "unless it was retired. "
     "A reader must name a version: scores of two versions do not compare.",
     "score_lineage": "Every evaluation with the annotation revision that set its expectation, its trace or session "
-    "and the Dagster run that confirmed it.",
+    "and the Dagster run that confirmed it. The state is per metric, version and config: name them when you count.",
+    "annotation_scores": "Every annotation revision with the evaluations that used it, one row for each; a revision "
+    "that none used has one row without a score. The columns are those of score_lineage.",
 }
 
 current_scores = sa.Table(
