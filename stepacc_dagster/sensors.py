@@ -23,6 +23,7 @@ from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.sources import Evaluator, Source, reader_version
 from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
 from stepacc_dagster.storage.feeds import follow
+from stepacc_dagster.storage.locks import lock
 
 _UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -97,6 +98,7 @@ def requested_runs(
     busy = _busy_windows(instance, source, SourceKeys(source, evaluator))
     size, limit = source.max_partitions_per_run, source.follow.max_runs
     with engine.begin() as connection:
+        lock(connection, "requests", source.name)
         states = due_windows(connection, wanted, rescore=source.follow.rescore, limit=size * limit + len(busy))
         asks = [Ask.of(state) for state in states if not any(first <= state.window_key <= last for first, last in busy)]
         asked = runs(asks, keys, size=size, limit=limit)
