@@ -5,6 +5,16 @@ import sqlalchemy as sa
 from stepacc_dagster.storage.columns import SCHEMA
 from stepacc_dagster.storage.tables import scores
 
+_NEWER = """SELECT 1 FROM stepacc.scores newer
+            WHERE newer.source = s.source
+              AND newer.partition_type = s.partition_type
+              AND newer.partition_id = s.partition_id
+              AND newer.metric = s.metric
+              AND newer.metric_version = s.metric_version
+              AND newer.config_hash = s.config_hash
+              AND (newer.confirmed_at, newer.id) > (s.confirmed_at, s.id)"""
+"""A later evaluation than `s` of the same partition by the same metric, version and config."""
+
 _LINEAGE = """s.id AS score_id, {left}.source, s.window_key, s.partition_type, s.partition_id,
                CASE s.partition_type WHEN 'trace' THEN s.partition_id END AS trace_id, s.session_id, s.task_id,
                s.metric, s.metric_version, s.config_hash, s.status, s.code, s.score, s.expected_from,
@@ -14,9 +24,10 @@ _LINEAGE = """s.id AS score_id, {left}.source, s.window_key, s.partition_type, s
                a.note AS annotation_note, a.origin AS annotation_origin, a.created_at AS annotated_at,
                s.dagster_run_id, s.evaluated_at, s.confirmed_at, s.reason, s.message,
                CASE
-                   WHEN EXISTS (SELECT 1 FROM stepacc.current_scores c WHERE c.id = s.id) THEN 'current'
+                   WHEN s.id IS NULL THEN NULL
+                   WHEN EXISTS ({newer}) THEN 'superseded'
                    WHEN s.retired_at IS NOT NULL THEN 'retired'
-                   WHEN s.id IS NOT NULL THEN 'superseded'
+                   ELSE 'current'
                END AS state,
                s.retired_at, a.partition_type AS annotation_partition_type, a.key AS annotation_key,
                a.withdrawn AS annotation_withdrawn,
@@ -30,29 +41,22 @@ _LINEAGE = """s.id AS score_id, {left}.source, s.window_key, s.partition_type, s
 
 VIEWS: dict[str, str] = {
     # NOT EXISTS rather than DISTINCT ON, so that a filter on any column reaches the index under it.
-    "current_scores": """
+    "current_scores": f"""
         SELECT s.* FROM stepacc.scores s
         WHERE s.retired_at IS NULL AND NOT EXISTS (
-            SELECT 1 FROM stepacc.scores newer
-            WHERE newer.source = s.source
-              AND newer.partition_type = s.partition_type
-              AND newer.partition_id = s.partition_id
-              AND newer.metric = s.metric
-              AND newer.metric_version = s.metric_version
-              AND newer.config_hash = s.config_hash
-              AND (newer.confirmed_at, newer.id) > (s.confirmed_at, s.id)
+            {_NEWER}
         )
-    """,
+    """,  # noqa: S608 (parts of this module)
     "score_lineage": f"""
-        SELECT {_LINEAGE.format(left="s")}
+        SELECT {_LINEAGE.format(left="s", newer=_NEWER)}
         FROM stepacc.scores s
         LEFT JOIN stepacc.annotations a ON a.id = s.annotation_id
-    """,  # noqa: S608 (columns of this module)
+    """,  # noqa: S608 (parts of this module)
     "annotation_scores": f"""
-        SELECT {_LINEAGE.format(left="a")}
+        SELECT {_LINEAGE.format(left="a", newer=_NEWER)}
         FROM stepacc.annotations a
         LEFT JOIN stepacc.scores s ON s.annotation_id = a.id
-    """,  # noqa: S608 (columns of this module)
+    """,  # noqa: S608 (parts of this module)
 }
 """The query of each view, by name."""
 

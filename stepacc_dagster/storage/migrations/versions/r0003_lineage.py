@@ -20,9 +20,19 @@ SELECT s.id AS score_id, s.source, s.window_key, s.partition_type, s.partition_i
        a.note AS annotation_note, a.origin AS annotation_origin, a.created_at AS annotated_at,
        s.dagster_run_id, s.evaluated_at, s.confirmed_at, s.reason, s.message,
        CASE
-           WHEN EXISTS (SELECT 1 FROM stepacc.current_scores c WHERE c.id = s.id) THEN 'current'
+           WHEN s.id IS NULL THEN NULL
+           WHEN EXISTS (
+               SELECT 1 FROM stepacc.scores newer
+               WHERE newer.source = s.source
+                 AND newer.partition_type = s.partition_type
+                 AND newer.partition_id = s.partition_id
+                 AND newer.metric = s.metric
+                 AND newer.metric_version = s.metric_version
+                 AND newer.config_hash = s.config_hash
+                 AND (newer.confirmed_at, newer.id) > (s.confirmed_at, s.id)
+           ) THEN 'superseded'
            WHEN s.retired_at IS NOT NULL THEN 'retired'
-           WHEN s.id IS NOT NULL THEN 'superseded'
+           ELSE 'current'
        END AS state,
        s.retired_at, a.partition_type AS annotation_partition_type, a.key AS annotation_key,
        a.withdrawn AS annotation_withdrawn,
@@ -46,9 +56,19 @@ SELECT s.id AS score_id, a.source, s.window_key, s.partition_type, s.partition_i
        a.note AS annotation_note, a.origin AS annotation_origin, a.created_at AS annotated_at,
        s.dagster_run_id, s.evaluated_at, s.confirmed_at, s.reason, s.message,
        CASE
-           WHEN EXISTS (SELECT 1 FROM stepacc.current_scores c WHERE c.id = s.id) THEN 'current'
+           WHEN s.id IS NULL THEN NULL
+           WHEN EXISTS (
+               SELECT 1 FROM stepacc.scores newer
+               WHERE newer.source = s.source
+                 AND newer.partition_type = s.partition_type
+                 AND newer.partition_id = s.partition_id
+                 AND newer.metric = s.metric
+                 AND newer.metric_version = s.metric_version
+                 AND newer.config_hash = s.config_hash
+                 AND (newer.confirmed_at, newer.id) > (s.confirmed_at, s.id)
+           ) THEN 'superseded'
            WHEN s.retired_at IS NOT NULL THEN 'retired'
-           WHEN s.id IS NOT NULL THEN 'superseded'
+           ELSE 'current'
        END AS state,
        s.retired_at, a.partition_type AS annotation_partition_type, a.key AS annotation_key,
        a.withdrawn AS annotation_withdrawn,
