@@ -11,20 +11,24 @@ from typing import Any
 from stepacc_core._version import __version__
 
 _HOMES = {
+    "AssetSettings": "stepacc_dagster.asset_settings",
     "Source": "stepacc_dagster.sources",
     "StepAccuracyComponent": "stepacc_dagster.component",
     "StepaccDatabase": "stepacc_dagster.resources",
     "build_evaluation_assets": "stepacc_dagster.assets",
     "build_evaluation_definitions": "stepacc_dagster.component",
+    "resource_key": "stepacc_dagster.resources",
 }
 
 __all__ = [
+    "AssetSettings",
     "Source",
     "StepAccuracyComponent",
     "StepaccDatabase",
     "__version__",
     "build_evaluation_assets",
     "build_evaluation_definitions",
+    "resource_key",
 ]
 
 

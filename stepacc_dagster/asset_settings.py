@@ -15,7 +15,7 @@ class AssetSettings:
     """What a project says of the assets of a source, all alike.
 
     What differs from asset to asset is for Dagster's own means: `post_processing` in a `defs.yaml`,
-    `Definitions.map_asset_specs` in Python. Neither changes keys.
+    `dagster.map_asset_specs` in Python.
 
     Args:
         key_prefix: parts of each key that come before the name of the source.

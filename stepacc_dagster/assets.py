@@ -7,7 +7,7 @@ import dagster as dg
 import sqlalchemy as sa
 
 from stepacc_dagster import run_metadata
-from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, score_specs
+from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, refuse_asset_settings, score_specs
 from stepacc_dagster.checks import check_results, check_specs
 from stepacc_dagster.failures import is_transient, sentence
 from stepacc_dagster.ingest import WindowIngest, ingest_window, take_over
@@ -16,7 +16,7 @@ from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version,
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scoring import WindowScores, score_window
-from stepacc_dagster.sources import Evaluator, Source, reader_version
+from stepacc_dagster.sources import Evaluator, Source, evaluator_of, reader_version
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.windows import Window
@@ -56,7 +56,7 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
     @dg.multi_asset(
         name=f"{source.name}__{manifest.identifier}",
         specs=score_specs(source, keys, evaluator),
-        check_specs=check_specs(keys.scores),
+        check_specs=check_specs(keys.scores, manifest),
         pool=pool_of(manifest),
         backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
         retry_policy=_retry_policy(source),
@@ -81,16 +81,24 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
             outcomes = run_partitions(context, _step(source, [keys.scores, keys.metadata], version, work))
         for key in (keys.scores, keys.metadata):
             yield dg.MaterializeResult(key, data_version=data_version(version, outcomes))
-        yield from check_results(keys.scores, tallies)
+        yield from check_results(keys.scores, manifest, tallies)
 
     return score
 
 
-def build_evaluation_assets(source: Source, evaluator: Evaluator) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """Build all assets of a source, for a project that does without components.
+def build_evaluation_assets(
+    source: Source, evaluator: Evaluator | None = None
+) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """Build all assets of a source, for a project that wants no more than these of `build_evaluation_definitions`.
 
     Add them to your `Definitions` together with the resource `StepaccDatabase` under `resource_key(source)`.
+
+    Args:
+        source: the source's settings.
+        evaluator: its metric and config; resolved from the settings where left out.
     """
+    evaluator = evaluator or evaluator_of(source)
+    refuse_asset_settings(source)
     keys = SourceKeys(source, evaluator)
     return [
         *external_specs(source, keys),

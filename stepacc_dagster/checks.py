@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 import dagster as dg
 
+from stepacc_core.metrics import Manifest
 from stepacc_dagster.tally import WindowTally
 
 RESOLVED = "every_occurrence_has_expected_steps"
+NONE_FAILED = "no_occurrence_failed"
 IN_RANGE = "scores_between_0_and_1"
 COVERAGE = "coverage"
 
@@ -15,13 +17,17 @@ _NAMED = 20
 """Occurrences that a check's metadata names; the score table has them all."""
 
 
-def check_specs(scores: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """Return the specs of the checks, none of them blocking: a score that is there stays readable."""
+def check_specs(scores: dg.AssetKey, manifest: Manifest) -> list[dg.AssetCheckSpec]:
+    """Return the specs of the checks, none of them blocking: a score that is there stays readable.
+
+    The first is named by what a failure is: most are missing expected steps, for a metric that requires them.
+    """
+    said = "found a valid trajectory" if manifest.needs_expected_steps else "could be judged by the metric"
     return [
         dg.AssetCheckSpec(
-            RESOLVED,
+            _failures_check(manifest),
             asset=scores,
-            description="Every trace and session of the run's partitions found a valid trajectory.",
+            description=f"Every trace and session of the run's partitions {said}.",
         ),
         dg.AssetCheckSpec(IN_RANGE, asset=scores, description="Every score lies within 0 and 1."),
         dg.AssetCheckSpec(
@@ -32,12 +38,18 @@ def check_specs(scores: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def check_results(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> list[dg.AssetCheckResult]:
+def check_results(
+    scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, WindowTally]
+) -> list[dg.AssetCheckResult]:
     """Judge the partitions of a run together, since Dagster keeps one result per check and run."""
-    return [_resolved(scores, tallies), _in_range(scores, tallies), _coverage(scores, tallies)]
+    return [_failures(scores, manifest, tallies), _in_range(scores, tallies), _coverage(scores, tallies)]
 
 
-def _resolved(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> dg.AssetCheckResult:
+def _failures_check(manifest: Manifest) -> str:
+    return RESOLVED if manifest.needs_expected_steps else NONE_FAILED
+
+
+def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, WindowTally]) -> dg.AssetCheckResult:
     unresolved = {key: dict(tally.failed) for key, tally in tallies.items() if tally.failed}
     named = [
         f"{key}: {entry.partition_type} {entry.partition_id} ({entry.code})"
@@ -47,13 +59,17 @@ def _resolved(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> dg.Ass
     count = sum(tally.failed.total() for tally in tallies.values())
     return dg.AssetCheckResult(
         asset_key=scores,
-        check_name=RESOLVED,
+        check_name=_failures_check(manifest),
         passed=not unresolved,
         severity=dg.AssetCheckSeverity.WARN,
-        description="All occurrences resolved a trajectory." if not count else f"{count} occurrences failed.",
+        description="No occurrence failed." if not count else f"{count} occurrences failed.",
         metadata={
             "failed": count,
-            "missing_expected_steps": sum(tally.failed[MISSING] for tally in tallies.values()),
+            **(
+                {"missing_expected_steps": sum(tally.failed[MISSING] for tally in tallies.values())}
+                if manifest.needs_expected_steps
+                else {}
+            ),
             "failed_by_partition": dg.MetadataValue.json(unresolved),
             "which": dg.MetadataValue.json(named[:_NAMED]),
         },

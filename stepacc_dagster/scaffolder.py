@@ -1,6 +1,7 @@
 """What `dg scaffold defs` writes for a new source: a `defs.yaml` that loads at once and says what may be set."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -44,6 +45,9 @@ attributes:
   # metric_version: 2.0.0
   # config: {{scoring_method: strict_position}}
 
+  # Whether a new version or config of the metric is applied to windows that were scored before, without being asked.
+  # follow: {{rescore: false}}
+
   # How the assets fit into your catalog.
   # assets: {{key_prefix: [evals], group_name: agent_quality, owners: ["team:evals"], tags: {{tier: gold}}}}
 """
@@ -65,27 +69,26 @@ class StepAccuracyScaffolder(dg.Scaffolder[Any]):
         """Write `defs.yaml`, or `component.py` where Python was asked for; evaluation begins today.
 
         Raises:
-            click.ClickException: the folder's name cannot be a source's.
+            click.ClickException: the folder's name cannot be a source's, or the source is to be added to a file.
         """
-        folder = request.target_path.parent if request.append else request.target_path
-        today = datetime.now(UTC).date().isoformat()
+        folder = request.target_path
+        if request.append:
+            msg = f"{folder} has a component already; give each source a folder of its own."
+            raise click.ClickException(msg)
         try:
-            source = Source(name=folder.name, start_date=today)
+            source = Source(name=folder.name, start_date=datetime.now(UTC).date().isoformat())
         except ConfigError as error:
-            _remove_if_empty(request)
+            _remove_if_empty(folder)
             raise click.ClickException(error.message) from None
         values = {"source": source.name, "start_date": source.start_date}
         if request.scaffold_format == "python":
             module, _, name = request.type_name.rpartition(".")
             (folder / "component.py").write_text(_PYTHON.format(module=module, name=name, **values), encoding="utf-8")
-        elif request.append:
-            with request.target_path.open("a", encoding="utf-8") as file:
-                file.write(f"---\n{_YAML.format(type=request.type_name, **values)}")
         else:
             (folder / "defs.yaml").write_text(_YAML.format(type=request.type_name, **values), encoding="utf-8")
 
 
-def _remove_if_empty(request: dg.ScaffoldRequest[Any]) -> None:
+def _remove_if_empty(folder: Path) -> None:
     # Dagster made the folder before it asked, and would take it for one that is there the next time.
-    if not request.append and not any(request.target_path.iterdir()):
-        request.target_path.rmdir()
+    if not any(folder.iterdir()):
+        folder.rmdir()

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import dagster as dg
 import pytest
@@ -18,6 +18,8 @@ from stepacc_dagster import StepAccuracyComponent
 from stepacc_dagster.definitions import defs, defs_folder, load_sources
 from stepacc_dagster.local.evaluation import local_source
 from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
+
+P = ParamSpec("P")
 
 TYPE = "stepacc_dagster.StepAccuracyComponent"
 LEAST = {"source": "support", "start_date": "2025-11-01"}
@@ -37,11 +39,12 @@ FULL: dict[str, Any] = {
 }
 
 
-def dagsters_own_warnings(test: Callable[[], None]) -> Callable[[], None]:
+def dagsters_own_warnings(test: Callable[P, None]) -> Callable[P, None]:
     """Let pass what Dagster's own loading of components warns of."""
     for message in (
         ".parse_obj_as. is deprecated",
         ".*(CodeReference|AssetSelection.from_string|SensorDefinition).* is currently in beta",
+        ".*load_definitions_from_module.* is currently in preview",
     ):
         test = pytest.mark.filterwarnings(f"ignore:{message}")(test)
     return test
