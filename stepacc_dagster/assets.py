@@ -10,7 +10,7 @@ from stepacc_dagster import run_metadata
 from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, refuse_asset_settings, score_specs
 from stepacc_dagster.checks import check_results, check_specs
 from stepacc_dagster.failures import is_transient, sentence
-from stepacc_dagster.ingest import WindowIngest, ingest_window, take_over
+from stepacc_dagster.ingest import WindowIngest, ingest_window, observe
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
@@ -118,11 +118,11 @@ def _database(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.
 
 @contextmanager
 def _ready(context: dg.AssetExecutionContext, source: Source) -> Iterator[tuple[sa.Engine, TraceStore]]:
-    """Give the database and the source's store, once the expectations that the store holds are taken over."""
+    """Give the database and the source's store, once it is noted what changed in the store."""
     with _database(context, source) as engine, ExitStack() as stack:
         with _permanent_errors_end_the_step():
             store = stack.enter_context(opened_store(source, engine))
-            take_over(engine, store, source)
+            observe(engine, store, source)
         yield engine, store
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from stepacc_core.fingerprint import fingerprint
 from stepacc_core.model import CanonicalTrace, RawSpan
 from stepacc_core.reading import ReadSettings, canonicalise
 from stepacc_dagster.failures import is_transient, kept, sentence
@@ -12,6 +13,7 @@ from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.expectations import take_over_expectations
+from stepacc_dagster.storage.feeds import follow
 from stepacc_dagster.storage.work import change_of, note_ingest_failed, note_ingested
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.windows import Window
@@ -66,14 +68,22 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
         raise
 
 
-def take_over(engine: sa.Engine, store: TraceStore, source: Source) -> int:
-    """Take over the expectations that a store holds as annotations, and return how many were new."""
+def observe(engine: sa.Engine, store: TraceStore, source: Source) -> tuple[str, ...]:
+    """Ask the store what changed since it was last asked, and note it with the windows.
+
+    Expectations that the store holds are taken over as annotations.
+
+    Returns:
+        Keys of the windows whose traces changed, in order.
+    """
+    reads = fingerprint([repr(source.store), source.partitions])
     with store.open() as reader:
         expectations = list(reader.expectations())
-    if not expectations:
-        return 0
     with engine.begin() as connection:
-        return len(take_over_expectations(connection, source.name, expectations))
+        if expectations:
+            take_over_expectations(connection, source.name, expectations)
+    with engine.begin() as connection, store.open() as reader:
+        return follow(connection, source.name, reader, source.partitions, reads=reads)
 
 
 def _ingest(engine: sa.Engine, store: TraceStore, source: Source, window: Window, change: int) -> WindowIngest:

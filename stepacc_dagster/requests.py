@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
+from itertools import groupby, islice
 
 from stepacc_dagster.storage.due import WindowState
 
@@ -76,6 +76,19 @@ def runs(asks: Iterable[Ask], keys: Sequence[str], *, size: int, limit: int) -> 
     """
     places = {key: place for place, key in enumerate(keys)}
     return list(islice(_grouped([ask for ask in asks if ask.key in places], places, size), limit))
+
+
+def neighbours(chosen: Iterable[str], keys: Sequence[str]) -> list[list[str]]:
+    """Group partitions that follow one another without a gap, oldest first.
+
+    Args:
+        chosen: some of the partitions.
+        keys: all of them, in order.
+    """
+    places = {key: place for place, key in enumerate(keys)}
+    ordered = sorted(set(chosen), key=places.__getitem__)
+    runs = groupby(enumerate(ordered), lambda pair: places[pair[1]] - pair[0])
+    return [[key for _, key in run] for _, run in runs]
 
 
 def _grouped(asks: Iterable[Ask], places: dict[str, int], size: int) -> Iterator[RunAsk]:

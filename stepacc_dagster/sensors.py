@@ -11,10 +11,9 @@ from typing import Any
 import dagster as dg
 import sqlalchemy as sa
 
-from stepacc_core.fingerprint import fingerprint
 from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
 from stepacc_dagster.catalog import SourceKeys
-from stepacc_dagster.ingest import take_over
+from stepacc_dagster.ingest import observe
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
@@ -22,7 +21,6 @@ from stepacc_dagster.requests import Ask, RunAsk, runs
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.sources import Evaluator, Source, reader_version
 from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
-from stepacc_dagster.storage.feeds import follow
 from stepacc_dagster.storage.locks import lock
 
 _UNFINISHED = [
@@ -57,7 +55,8 @@ def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
     def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         database: StepaccDatabase = getattr(context.resources, resource_key(source))
         with database.engine() as engine:
-            noted = observe(engine, source)
+            with opened_store(source, engine) as store:
+                noted = observe(engine, store, source)
             asked = requested_runs(context.instance, engine, source, evaluator)
         if not asked:
             return dg.SkipReason(
@@ -67,21 +66,6 @@ def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
         return dg.SensorResult(run_requests=[_run_request(source, evaluator, run) for run in asked])
 
     return changes
-
-
-def observe(engine: sa.Engine, source: Source) -> tuple[str, ...]:
-    """Ask the source's store what changed since it was last asked, and note it.
-
-    Expectations that the store holds are taken over as annotations.
-
-    Returns:
-        Keys of the windows whose traces changed, in order.
-    """
-    reads = fingerprint([repr(source.store), source.partitions])
-    with opened_store(source, engine) as store:
-        take_over(engine, store, source)
-        with engine.begin() as connection, store.open() as reader:
-            return follow(connection, source.name, reader, source.partitions, reads=reads)
 
 
 def requested_runs(

@@ -20,12 +20,14 @@ from stepacc_core.errors import StepaccError
 
 _COMMANDS = {
     "annotations": ("annotations:annotations", "Import, check, list and withdraw expected steps."),
+    "backfill": ("backfill:backfill", "Bring partitions up to date, such as after a new version of the metric."),
     "collect": ("collect:collect", "Receive traces by OTLP over HTTP and land them in the database."),
     "db": ("db:db", "Create the tables, or bring them up to date."),
     "demo": ("demo:demo", "Score real traces on a local PostgreSQL, from nothing."),
     "dev": ("dev:dev", "Start the Dagster UI and daemon over the local database."),
     "import": ("landing:import_", "Land trace files in the database."),
     "ingest": ("materialize:ingest", "Turn landed spans into canonical traces, in Dagster runs."),
+    "lineage": ("lineage:lineage", "Show which scores used an annotation, and what made those of a trace or session."),
     "manifest": ("manifest:manifest", "Show what a metric accepts, costs and means."),
     "materialize": ("materialize:materialize", "Ingest and score a range of partitions, in Dagster runs."),
     "score": ("score:score", "Score trace files against an annotations file; no database."),

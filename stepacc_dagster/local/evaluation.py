@@ -12,19 +12,27 @@ from dagster_postgres.utils import DagsterPostgresException
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
+from stepacc_dagster.backfills import Planned
 from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
+from stepacc_dagster.daemon_backfills import launch
 from stepacc_dagster.database import open_database
 from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
 from stepacc_dagster.errors import RunStorageError
+from stepacc_dagster.ingest import observe
 from stepacc_dagster.local.dead_runs import end_dead_runs, process_tags
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.local.interrupts import interrupts_kept
+from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
+from stepacc_dagster.requests import neighbours
+from stepacc_dagster.sensors import wanted_of
 from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.storage.comparison import VersionScores, compare_versions
 from stepacc_dagster.storage.current import CurrentScore, ScoreSelection, current_scores
+from stepacc_dagster.storage.due import WindowState, window_states
 from stepacc_dagster.storage.opening import ready_engine
 from stepacc_dagster.storage.sessions import session_homes
 
@@ -52,9 +60,11 @@ class LocalEvaluation:
         self._engine = engine
         self._evaluator = evaluator_of(source)
         self._keys = SourceKeys(source, self._evaluator)
-        self._job = dg.Definitions.merge(
+        self._scores = [self._keys.scores, self._keys.metadata]
+        self._definitions = dg.Definitions.merge(
             local_settings(), build_evaluation_definitions(source, self._evaluator)
-        ).resolve_job_def(job_name(source))
+        )
+        self._job = self._definitions.resolve_job_def(job_name(source))
 
     def partition_keys(self, first: str | None, last: str | None) -> list[str]:
         """Return the partition keys from `first` to `last`, both included; the ends of the source where None.
@@ -94,18 +104,78 @@ class LocalEvaluation:
     def materialize(self, keys: Sequence[str]) -> Iterator[RunOutcome]:
         """Ingest and score partitions; the whole range is ingested before any of it is scored.
 
-        At the end the home windows, outside the range, of sessions that have traces in it are scored again.
+        A partition that cannot be ingested keeps no other from being scored. At the end the home windows, outside the
+        range, of sessions that have traces in it are scored again.
         """
-        scores = [self._keys.scores, self._keys.metadata]
         chunks = self._chunks(keys)
         if len(chunks) == 1:
-            yield self._run(chunks[0], [self._keys.canonical_traces, *scores])
+            outcome = self._run(chunks[0], [self._keys.canonical_traces, *self._scores])
+            yield outcome
+            if not outcome.success:
+                yield from self.score(self._ingested_and_due(keys))
         else:
             yield from self.ingest(keys)
-            for chunk in chunks:
-                yield self._run(chunk, scores)
-        for home in self._homes_outside(keys):
-            yield self._run([home], scores)
+            yield from self.score(keys)
+        yield from self.score(self._homes_outside(keys))
+
+    def score(self, keys: Sequence[str]) -> Iterator[RunOutcome]:
+        """Score partitions as they were ingested last, neighbouring ones together."""
+        for run in self._neighbours(keys):
+            for chunk in self._chunks(run):
+                yield self._run(chunk, self._scores)
+
+    def bring_up_to_date(self, planned: Sequence[Planned]) -> Iterator[RunOutcome]:
+        """Ingest what is to be ingested, then score all, and then the homes of sessions that changed by it."""
+        for run in self._neighbours([window.key for window in planned if window.ingest]):
+            yield from self.ingest(run)
+        keys = [window.key for window in planned]
+        yield from self.score(keys)
+        yield from self.score([key for key in self._ingested_and_due(self.all_keys()) if key not in set(keys)])
+
+    def all_keys(self) -> list[str]:
+        """Return all partition keys of the source, oldest first."""
+        return list(partitions_of(self.source).get_partition_keys())
+
+    def states(self, keys: Sequence[str]) -> list[WindowState]:
+        """Return where the windows from the first to the last key stand, those that ever had anything in them."""
+        with self._engine.connect() as connection:
+            return window_states(connection, wanted_of(self.source, self._evaluator, keys))
+
+    def observe(self) -> tuple[str, ...]:
+        """Ask the store what changed, and note it; return the windows."""
+        with opened_store(self.source, self._engine) as store:
+            return observe(self._engine, store, self.source)
+
+    def versions(self, keys: Sequence[str]) -> list[VersionScores]:
+        """Compare the current scores of each version and config in the windows from the first to the last key."""
+        manifest = self._evaluator.metric.manifest
+        with self._engine.connect() as connection:
+            return compare_versions(
+                connection,
+                self.source.name,
+                manifest.name,
+                metric_version=manifest.version,
+                config_hash=self._evaluator.config_hash,
+                first=keys[0],
+                last=keys[-1],
+            )
+
+    def launch(self, planned: Sequence[Planned], title: str) -> str:
+        """Ask the daemon for a backfill of these windows, and return its id."""
+        tags = run_tags(self.source, self._evaluator, trigger="backfill", partitions=self.source.max_partitions_per_run)
+        ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
+        return launch(self.instance, self._definitions, self._keys, planned, self.all_keys(), tags=tags, title=title)
+
+    @property
+    def metric(self) -> str:
+        """Name and version of the metric."""
+        return f"{self._evaluator.metric.manifest.name} {self._evaluator.metric.manifest.version}"
+
+    def _ingested_and_due(self, keys: Sequence[str]) -> list[str]:
+        return [state.window_key for state in self.states(keys) if state.score_due and not state.ingest_due]
+
+    def _neighbours(self, keys: Sequence[str]) -> list[list[str]]:
+        return neighbours(keys, self.all_keys())
 
     def _homes_outside(self, keys: Sequence[str]) -> list[str]:
         if "session" not in self.source.partition_types:

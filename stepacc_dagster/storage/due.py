@@ -8,7 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 _STATES = """
-    SELECT w.window_key, w.change, w.content, w.traces, w.ingested_at, w.requested, w.requests, w.request_again_at,
+    SELECT w.window_key, w.change, w.ingested_change, w.content, s.content AS scored_content, w.traces, w.ingested_at,
+           w.requested, w.requests, w.request_again_at,
            w.ingested_change <> w.change OR w.reader_version IS DISTINCT FROM :reader_version AS ingest_due,
            w.problem AS ingest_problem,
            w.ingested_at IS NOT NULL
@@ -62,7 +63,9 @@ class WindowState:
     Attributes:
         window_key: the window.
         change: number of its last change in the store.
+        ingested_change: the change up to which it was ingested.
         content: number of its last change here.
+        scored_content: the content it was last scored on; None: never.
         traces: traces in it; None before the first ingest.
         ingested_at: when it was last ingested; None: never.
         requested: what the last run asked for was to bring up to date.
@@ -87,7 +90,9 @@ class WindowState:
 
     window_key: str
     change: int
+    ingested_change: int
     content: int
+    scored_content: int | None
     traces: int | None
     ingested_at: datetime | None
     requested: str | None

@@ -1,0 +1,191 @@
+"""`stepacc backfill`."""
+
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import click
+from rich.box import SIMPLE
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from stepacc_core.errors import ConfigError
+from stepacc_dagster.backfills import Only, Planned, plan
+from stepacc_dagster.cli.materialize import follow
+from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, progress_bar
+from stepacc_dagster.daemon_backfills import daemon_is_alive, states
+from stepacc_dagster.definitions import defs_folder, load_sources
+from stepacc_dagster.local.evaluation import LocalEvaluation, local_evaluation
+from stepacc_dagster.storage.comparison import VersionScores
+
+_SHOWN = 10
+_SUCCESS = "COMPLETED_SUCCESS"
+_ROUNDS = 2
+"""Backfills by the daemon: what was asked for, and then the homes of sessions that changed by it."""
+
+
+@click.command()
+@click.option("--source", help="Name of the source; every source where left out.")
+@click.option("--metric", help="Only sources scored by the metric of this name.")
+@click.option("--from", "first", metavar="KEY", help="First partition, UTC; the source's first where left out.")
+@click.option("--to", "last", metavar="KEY", help="Last partition, included; the newest where left out.")
+@click.option(
+    "--only",
+    type=click.Choice(["stale", "failed", "all"]),
+    default="stale",
+    show_default=True,
+    help="What is out of date, what failed at the last attempt, or every partition of the range.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--how",
+    type=click.Choice(["auto", "daemon", "here"]),
+    default="auto",
+    show_default=True,
+    help="By Dagster's daemon and queue, or by runs of this process; auto: by the daemon where one runs.",
+)
+@json_option
+def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
+    source: str | None,
+    metric: str | None,
+    first: str | None,
+    last: str | None,
+    only: Only,
+    how: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    r"""Bring partitions up to date: after a new version or config of the metric, late spans, or failures.
+
+    \b
+    stepacc backfill --dry-run                  what is out of date, and why
+    stepacc backfill --only failed              try again what failed
+    stepacc backfill --from 2026-11-01 --to 2026-11-30 --only all
+
+    Old scores stay; going back to the version before is the same command. What was done before an interruption is not
+    done again: run the command again to go on. The exit code is 1 when a partition failed.
+    """
+    done = [
+        _backfill(name, first, last, only, how, dry_run=dry_run, as_json=as_json) for name in _names(source, metric)
+    ]
+    sys.exit(0 if all(done) else 1)
+
+
+def _names(source: str | None, metric: str | None) -> list[str]:
+    sources = load_sources(defs_folder())
+    chosen = [each for each in sources if source in (None, each.name) and metric in (None, each.metric.name)]
+    if not chosen:
+        known = ", ".join(f"`{each.name}` (by {each.metric.name})" for each in sources) or "none"
+        asked = " and ".join(
+            part for part in (source and f"source `{source}`", metric and f"metric `{metric}`") if part
+        )
+        msg = f"Nothing configured in {defs_folder()} is of {asked or 'any source'}; there are: {known}."
+        raise ConfigError(msg)
+    return [each.name for each in chosen]
+
+
+def _backfill(  # noqa: PLR0913 (the command's options)
+    name: str, first: str | None, last: str | None, only: Only, how: str, *, dry_run: bool, as_json: bool
+) -> bool:
+    with local_evaluation(name) as evaluation:
+        keys = evaluation.partition_keys(first, last)
+        evaluation.observe()
+        planned = plan(evaluation.states(keys), keys, only)
+        _tell_plan(evaluation, keys, planned, as_json=as_json)
+        if dry_run or not planned:
+            return True
+        by_daemon = how == "daemon" or (how == "auto" and daemon_is_alive(evaluation.instance))
+        ended = _by_daemon(evaluation, keys, planned) if by_daemon else _here(evaluation, planned)
+        failed = [state for state in evaluation.states(keys) if state.problem]
+        for state in failed[:_SHOWN]:
+            note(f"{state.window_key} failed: {state.problem}")
+        if len(failed) > _SHOWN:
+            note(f"And {len(failed) - _SHOWN} more; `stepacc backfill --only failed --dry-run` lists them.")
+        _tell_versions(evaluation, evaluation.versions(keys), as_json=as_json)
+    return ended and not failed
+
+
+def _here(evaluation: LocalEvaluation, planned: Sequence[Planned]) -> bool:
+    note("No daemon takes it up: done by Dagster runs of this process.")
+    outcomes = follow(evaluation.bring_up_to_date(planned))
+    note(f"{sum(run.success for run in outcomes)} of {counted(len(outcomes), 'run')} succeeded.")
+    return all(run.success for run in outcomes)
+
+
+def _by_daemon(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequence[Planned]) -> bool:
+    success = True
+    for round_number in range(_ROUNDS):
+        if not planned:
+            break
+        ident = evaluation.launch(planned, f"{evaluation.metric} over {planned[0].key} to {planned[-1].key}")
+        waits = "" if daemon_is_alive(evaluation.instance) else "; it starts when a daemon does (`stepacc dev`)"
+        note(f"Backfill {ident} of {counted(len(planned), 'partition')} is queued{waits}.")
+        status = _followed(evaluation, keys, planned, ident)
+        note(f"Backfill {ident} ended: {status.lower().replace('_', ' ')}.")
+        success &= status == _SUCCESS
+        again = {window.key for window in planned} if round_number else set()
+        planned = [w for w in plan(evaluation.states(keys), keys, "stale") if not w.problem and w.key not in again]
+    return success
+
+
+def _followed(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequence[Planned], ident: str) -> str:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    chosen = {window.key for window in planned}
+    last = ""
+    with progress_bar(*columns) as progress:
+        task = progress.add_task("partitions", total=len(chosen))
+        for status in states(evaluation.instance, ident):
+            waiting = {state.window_key for state in evaluation.states(keys) if state.is_due}
+            progress.update(task, completed=len(chosen - waiting))
+            last = status
+    return last
+
+
+def _tell_plan(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequence[Planned], *, as_json: bool) -> None:
+    if as_json:
+        for window in planned:
+            emit_json({"source": evaluation.source.name, **dataclasses.asdict(window)})
+        return
+    name = f"{evaluation.source.name}, {evaluation.metric}"
+    if not planned:
+        note(f"{name}: nothing to do in {keys[0]} to {keys[-1]}.")
+        return
+    ingested = sum(window.ingest for window in planned)
+    note(
+        f"{name}: {counted(len(planned), 'partition')} of {len(keys)}, {planned[0].key} to {planned[-1].key}; "
+        f"{ingested} to ingest and score, {len(planned) - ingested} to score."
+    )
+    for why, count in Counter(window.why for window in planned).most_common():
+        note(f"  {count:>5}  {why}")
+    for window in [window for window in planned if window.problem][:_SHOWN]:
+        note(f"  {window.key} failed before: {window.problem}")
+
+
+def _tell_versions(evaluation: LocalEvaluation, versions: Sequence[VersionScores], *, as_json: bool) -> None:
+    if as_json:
+        for each in versions:
+            emit_json({"source": evaluation.source.name, "comparison": dataclasses.asdict(each)})
+        return
+    table = Table(title=f"{evaluation.source.name}, by version", title_justify="left", box=SIMPLE)
+    for column in ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change"):
+        table.add_column(column, no_wrap=True, justify="left" if column in ("version", "config") else "right")
+    for row in _rows(versions):
+        table.add_row(*map(cell, row))
+    out().print(table)
+
+
+def _rows(versions: Sequence[VersionScores]) -> Iterator[list[str]]:
+    for place, each in enumerate(versions):
+        compared = place < len(versions) - 1 and each.pairs
+        yield [
+            each.metric_version,
+            each.config_hash[:8],
+            str(each.scored),
+            str(each.failed),
+            str(each.not_applicable),
+            "-" if each.mean is None else f"{each.mean:.3f}",
+            *([str(each.pairs), str(each.higher), str(each.lower)] if compared else ["", "", ""]),
+            "" if not compared or each.change is None else f"{each.change:+.3f}",
+        ]
