@@ -40,13 +40,18 @@ def load_sources(folder: Path) -> list[Source]:
             sentence names file and field.
     """
     sources: dict[str, Source] = {}
-    for path in sorted(folder.glob("**/defs.yaml")):
-        source = _load(path)
+    for path in source_files(folder):
+        source = load_source(path)
         if source.name in sources:
             msg = f"{path}: source `{source.name}` has a defs.yaml already; give each source a name of its own."
             raise ConfigError(msg)
         sources[source.name] = source
     return list(sources.values())
+
+
+def source_files(folder: Path) -> list[Path]:
+    """Return every `defs.yaml` below a folder, in order."""
+    return sorted(folder.glob("**/defs.yaml"))
 
 
 @dg.definitions
@@ -74,7 +79,12 @@ def _no_output(_context: dg.InitLoggerContext) -> logging.Logger:
     return logger
 
 
-def _load(path: Path) -> Source:
+def load_source(path: Path) -> Source:
+    """Load the source of one `defs.yaml`.
+
+    Raises:
+        ConfigError: it is no component of a source, or a setting is refused; the sentence names file and field.
+    """
     document = _read(path)
     attributes = document.value.get("attributes") or {}
     context = ComponentTree.for_test().load_context.with_source_position_tree(document.source_position_tree)

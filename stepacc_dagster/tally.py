@@ -2,6 +2,7 @@
 
 import heapq
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,13 +93,7 @@ class WindowTally:
     @property
     def entry_agent_hint(self) -> str | None:
         """What to set when one agent begins many alignments without being expected; None where that is not so."""
-        ((name, count),) = self.stray_agents.most_common(1) or [("", 0)]
-        if count < _HINT_FROM or count < _HINT_SHARE * self.scored:
-            return None
-        return (
-            f"Agent `{name}` is the first, unexpected step of {count} of {self.scored} alignments. If it is the agent "
-            "that takes the requests, set `step_policy: {entry_agent: root}` for this source."
-        )
+        return entry_agent_hint(self.stray_agents, self.scored)
 
     def skip(self) -> None:
         """Count an occurrence nobody annotated, which the source's setting leaves out."""
@@ -117,7 +112,7 @@ class WindowTally:
         )
         if result.score is not None:
             self._add_score(kind, ident, result.score, result.metadata)
-            if (name := _first_extra(result.metadata)) and name in _agents(partition):
+            if (name := unexpected_first_step(result.metadata)) and name in _agents(partition):
                 self.stray_agents[name] += 1
         elif result.error:
             self.failed[result.error.code] += 1
@@ -141,7 +136,24 @@ class WindowTally:
         self.worst = worst(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
 
 
-def _first_extra(metadata: dict[str, Any]) -> str | None:
+def entry_agent_hint(stray_agents: Mapping[str, int], scored: int) -> str | None:
+    """Return what to set when one agent begins many alignments without being expected; None where that is not so.
+
+    Args:
+        stray_agents: alignments by the agent that is their first, unexpected step.
+        scored: all alignments looked at.
+    """
+    ((name, count),) = Counter(stray_agents).most_common(1) or [("", 0)]
+    if count < _HINT_FROM or count < _HINT_SHARE * scored:
+        return None
+    return (
+        f"Agent `{name}` is the first, unexpected step of {count} of {scored} alignments. If it is the agent "
+        "that takes the requests, set `step_policy: {entry_agent: root}` for this source."
+    )
+
+
+def unexpected_first_step(metadata: Mapping[str, Any]) -> str | None:
+    """Return the observed step with which an alignment begins, if nothing was expected there; else None."""
     match metadata.get("steps"):
         case [{"op": "insert", "actual": str(name)}, *_]:
             return name

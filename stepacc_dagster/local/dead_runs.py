@@ -23,12 +23,17 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     """Fail the runs of commands of this machine whose process is gone, free their slots, and return their ids."""
     ended = []
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
-        host, _, process = run.tags.get(_PROCESS_TAG, "").partition(" ")
-        if host == socket.gethostname() and not _alive(process):
+        if is_dead(run):
             instance.report_run_failed(run, message="The process of this run is gone; it was ended from outside.")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             ended.append(run.run_id)
     return ended
+
+
+def is_dead(run: dg.DagsterRun) -> bool:
+    """Whether an unfinished run is that of a command on this machine whose process is gone."""
+    host, _, process = run.tags.get(_PROCESS_TAG, "").partition(" ")
+    return run.status in _UNFINISHED and host == socket.gethostname() and not _alive(process)
 
 
 def _alive(process: str) -> bool:
