@@ -43,6 +43,11 @@ def moment(name: str, comment: str) -> sa.Column[Any]:
     return sa.Column(name, sa.DateTime(timezone=True), nullable=False, server_default=sa.text("now()"), comment=comment)
 
 
+def erased_at(comment: str) -> sa.Column[Any]:
+    """The moment at which content was erased; NULL: it was not."""
+    return sa.Column("erased_at", sa.DateTime(timezone=True), comment=f"{comment}; NULL: it was not")
+
+
 def source() -> sa.Column[str]:
     """The source a row belongs to."""
     return text("source", "name of the source: one trace store with its settings")

@@ -9,7 +9,18 @@ the cost of an ingest.
 
 import sqlalchemy as sa
 
-from stepacc_dagster.storage.columns import SCHEMA, integer, jsonb, metadata, moment, ns, source, text, window
+from stepacc_dagster.storage.columns import (
+    SCHEMA,
+    erased_at,
+    integer,
+    jsonb,
+    metadata,
+    moment,
+    ns,
+    source,
+    text,
+    window,
+)
 
 arrivals = sa.Sequence("arrivals", metadata=metadata, schema=SCHEMA)
 """Numbers the landings of raw spans, over all sources."""
@@ -88,6 +99,7 @@ traces = sa.Table(
         sa.DateTime(timezone=True),
         comment="when its store was found to have it no longer, such as by retention; its content here stays",
     ),
+    erased_at("when its spans and all else it held were erased; it is never scored again"),
     sa.PrimaryKeyConstraint("source", "trace_id"),
     sa.Index("traces_window", "source", "window_key", "trace_id"),
     sa.Index("traces_session", "source", "session_id", "trace_id", postgresql_where=sa.text("session_id IS NOT NULL")),
@@ -140,6 +152,7 @@ sessions = sa.Table(
     ns("end_time_unix_nano", "latest end of a span"),
     integer("trace_count", "traces of the session, in whatever window"),
     moment("changed_at", "when the row last changed"),
+    erased_at("when it, or a trace of it, was erased; it is never scored again"),
     sa.PrimaryKeyConstraint("source", "session_id"),
     sa.Index("sessions_window", "source", "window_key", "session_id"),
     comment="One row per session; derived from its traces.",
@@ -168,12 +181,14 @@ annotations = sa.Table(
     text("note", "why"),
     text("origin", "where it came from, such as a file name"),
     moment("created_at", "when the revision was written"),
+    erased_at("when value and note were erased, with the trace or session they are about; the value is JSON null then"),
     sa.PrimaryKeyConstraint("id"),
     sa.UniqueConstraint("source", "target_type", "target_id", "partition_type", "key", "revision", name="revision_key"),
     sa.CheckConstraint("target_type IN ('trace', 'session', 'task')", name="target_type"),
     sa.CheckConstraint("partition_type IN ('trace', 'session')", name="partition_type"),
     sa.CheckConstraint("(value IS NULL) = (value_hash IS NULL)", name="value"),
-    comment="What people expect. Append-only: a change or a withdrawal is a new revision, no row is ever updated.",
+    comment="What people expect. Append-only: a change or a withdrawal is a new revision, no row is ever updated. Only "
+    "the erasure of a trace or session empties what was said of it.",
 )
 
 scores = sa.Table(
