@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LIVE := .venv-live
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo dev test test-all test-live check bench fidelity clean
+.PHONY: help demo dev test test-all test-live check bench fidelity screenshots clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -36,6 +36,9 @@ bench: $(VENV)/.dev ## timings beside their yardsticks
 
 fidelity: $(VENV)/.dev ## how many recorded traces give their true tool steps
 	$(BIN)/python -m tests.fidelity
+
+screenshots: $(VENV)/.dev ## take the pictures in docs/ of the demo in the Dagster UI, with an installed Chromium
+	$(BIN)/python -m scripts.screenshots
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stepacc needs Python 3.11 or newer; name one: make PYTHON=python3.12")'

@@ -1,0 +1,1 @@
+"""The demo in the Dagster UI, looked at with a real browser."""
