@@ -1,12 +1,17 @@
 """The job and the schedule of a source."""
 
 import datetime as dt
+from collections.abc import Sequence
 
 import dagster as dg
 
 from stepacc_dagster.catalog import SourceKeys
+from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
+from stepacc_dagster.requests import chunks
+from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.storage.due import ingested_windows
 from stepacc_dagster.windows import window_containing
 
 _NANOSECONDS = 1_000_000_000
@@ -19,6 +24,11 @@ RANGE_END = "dagster/asset_partition_range_end"
 def job_name(source: Source) -> str:
     """Return the name of the job that ingests and scores a source."""
     return f"{source.name}_evaluation"
+
+
+def schedule_name(source: Source) -> str:
+    """Return the name of the schedule that evaluates a source's closed windows."""
+    return f"{source.name}_{source.partitions}"
 
 
 def run_tags(source: Source, evaluator: Evaluator, *, trigger: str, partitions: int) -> dict[str, str]:
@@ -49,19 +59,32 @@ def build_automation(source: Source, evaluator: Evaluator) -> dg.Definitions:
     length = dt.timedelta(hours=1) if hourly else dt.timedelta(days=1)
 
     @dg.schedule(
-        name=f"{source.name}_{source.partitions}",
+        name=schedule_name(source),
         job=job,
         cron_schedule="20 * * * *" if hourly else "0 1 * * *",
         execution_timezone="UTC",
-        description="Evaluates the window that closed last.",
+        required_resource_keys={resource_key(source)},
+        description="Evaluates the window that closed last, and closed ones before it that never were ingested.",
     )
-    def evaluate_closed_window(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    def evaluate_closed_windows(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         closed = context.scheduled_execution_time - length
         window = window_containing(int(closed.timestamp()) * _NANOSECONDS, source.partitions)
         if closed.replace(tzinfo=None) < source.start:
             return dg.SkipReason(f"Window {window.key} lies before the source's start_date {source.start_date}.")
+        database: StepaccDatabase = getattr(context.resources, resource_key(source))
+        with database.engine() as engine, engine.connect() as connection:
+            done = ingested_windows(connection, source.name)
+        keys = [key for key in partitions_of(source).get_partition_keys() if key <= window.key]
+        missed = [key for key in keys if key not in done and key != window.key]
         ensure_pool_limit(context.instance, evaluator.metric.manifest)
-        tags = run_tags(source, evaluator, trigger="schedule", partitions=1)
-        return dg.RunRequest(run_key=window.key, partition_key=window.key, tags=tags)
+        runs = chunks([*missed, window.key], keys, source.max_partitions_per_run)[-source.follow.max_runs :]
+        return [_run_request(source, evaluator, run) for run in reversed(runs)]
 
-    return dg.Definitions(jobs=[job], schedules=[evaluate_closed_window])
+    return dg.Definitions(jobs=[job], schedules=[evaluate_closed_windows])
+
+
+def _run_request(source: Source, evaluator: Evaluator, keys: Sequence[str]) -> dg.RunRequest:
+    tags = run_tags(source, evaluator, trigger="schedule", partitions=len(keys))
+    if len(keys) == 1:
+        return dg.RunRequest(run_key=keys[0], partition_key=keys[0], tags=tags)
+    return dg.RunRequest(run_key=f"{keys[0]}...{keys[-1]}", tags=tags | {RANGE_START: keys[0], RANGE_END: keys[-1]})
