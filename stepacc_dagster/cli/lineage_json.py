@@ -83,6 +83,7 @@ def _said(revision: Revision) -> dict[str, Any]:
         "note": revision.note,
         "origin": revision.origin,
         "created_at": _iso(revision.created_at),
+        "erased_at": revision.erased_at and _iso(revision.erased_at),
     }
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Group, RenderableType
@@ -48,7 +47,7 @@ def annotation_text(lineage: AnnotationLineage, revisions: Sequence[StoredAnnota
         f"for {one.partition_type}s of source {lineage.source}"
     )
     facts = {
-        one.key: "(withdrawn)" if one.withdrawn else _json(one.value),
+        one.key: _value(one),
         "author": one.author or "-",
         "written": _utc(one.created_at),
         "from": one.origin or "-",
@@ -77,7 +76,7 @@ def session_text(lineage: SessionLineage, configured: Configured | None) -> Rend
         facts = {
             "window": f"{row.window_key}, {_times(row.start_time_unix_nano, row.end_time_unix_nano)}",
             "task": row.task_id or "-",
-            "changed": _utc(row.changed_at),
+            "changed": f"{_utc(row.changed_at)}{_erased(row.erased_at)}",
         }
     facts |= {"store": _store(configured)}
     traces = Table("trace", "window", "spans", "status", box=SIMPLE, padding=(0, 1, 0, 0))
@@ -90,6 +89,8 @@ def session_text(lineage: SessionLineage, configured: Configured | None) -> Rend
 
 def _standing(one: Revision, revisions: Sequence[StoredAnnotation]) -> str:
     later = [each for each in revisions if each.revision > one.revision]
+    if one.erased_at:
+        return f"no, erased {_utc(one.erased_at)}"
     if later:
         verb = "withdrawn" if later[0].withdrawn else "changed"
         return (
@@ -154,7 +155,7 @@ def _expectation(each: ScoreLineage) -> list[str]:
     standing = "" if one.in_force else ", no longer in force"
     return [
         f"annotation {one.id}, revision {one.revision} about {one.target_type} {one.target_id}{standing}",
-        _json(one.value),
+        _value(one),
         f"by {one.author or '-'}, from {one.origin or '-'}, {_utc(one.created_at)}",
     ]
 
@@ -170,7 +171,7 @@ def _trace_facts(row: TraceRow) -> dict[str, str]:
         "root": f"span {row.root_span_id}, status {row.status}" if row.root_span_id else "none",
         "spans": f"{row.span_count}, {'all ended' if row.settled else 'without a root, or some have no end'}",
         "gaps": "\n".join(gaps) or "none",
-        "ingested": f"{_utc(row.first_ingested_at)}{changed}{gone}",
+        "ingested": f"{_utc(row.first_ingested_at)}{changed}{gone}{_erased(row.erased_at)}",
     }
 
 
@@ -188,6 +189,10 @@ def _store(configured: Configured | None) -> str:
 def _landed(landed: Landed) -> str:
     scopes = f" of {', '.join(landed.scopes)}" if landed.scopes else ""
     return f"{counted(landed.spans, 'raw span')}{scopes}, {_from_to(landed.first_seen_at, landed.ingested_at)}"
+
+
+def _erased(at: datetime | None) -> str:
+    return f"; erased {_utc(at)}" if at else ""
 
 
 def _from_to(first: datetime, last: datetime) -> str:
@@ -224,8 +229,10 @@ def _lines(texts: Iterable[str]) -> Text:
     return Text("\n", overflow="fold").join(cell(text) for text in texts)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _value(one: Revision) -> str:
+    if one.erased_at:
+        return "(erased)"
+    return "(withdrawn)" if one.withdrawn else json.dumps(one.value, ensure_ascii=False)
 
 
 def _utc(at: datetime) -> str:

@@ -53,7 +53,7 @@ _OF_OCCURRENCE = sa.text("""
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One annotation revision; `in_force` is false once a later one changed or withdrew what it says."""
+    """One annotation revision; it is in force until a later one changes or withdraws what it says, or it is erased."""
 
     id: int
     revision: int
@@ -68,6 +68,7 @@ class Revision:
     note: str
     origin: str
     created_at: datetime
+    erased_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

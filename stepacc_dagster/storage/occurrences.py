@@ -85,6 +85,7 @@ class TraceRow:
     first_ingested_at: datetime
     changed_at: datetime
     gone_upstream_at: datetime | None
+    erased_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class SessionRow:
     end_time_unix_nano: int | None
     trace_count: int
     changed_at: datetime
+    erased_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

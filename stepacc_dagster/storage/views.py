@@ -31,12 +31,12 @@ _LINEAGE = """s.id AS score_id, {left}.source, s.window_key, s.partition_type, s
                END AS state,
                s.retired_at, a.partition_type AS annotation_partition_type, a.key AS annotation_key,
                a.withdrawn AS annotation_withdrawn,
-               NOT a.withdrawn AND NOT EXISTS (
+               NOT a.withdrawn AND a.erased_at IS NULL AND NOT EXISTS (
                    SELECT 1 FROM stepacc.annotations later
                    WHERE later.source = a.source AND later.target_type = a.target_type
                      AND later.target_id = a.target_id AND later.partition_type = a.partition_type
                      AND later.key = a.key AND later.revision > a.revision
-               ) AS annotation_in_force"""
+               ) AS annotation_in_force, a.erased_at AS annotation_erased_at"""
 """Columns of the views of lineage: `s` is a score, `a` an annotation, `left` the one of them that is always there."""
 
 VIEWS: dict[str, str] = {

@@ -100,6 +100,12 @@ def scene(_scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return _scene
 
 
+@pytest.fixture
+def workshop(dagster_instance: dg.DagsterInstance, migrated_engine: sa.Engine) -> Workshop:
+    """A workshop over databases of the test's own."""
+    return Workshop(dagster_instance, migrated_engine)
+
+
 def configure(home: Path, **attributes: Any) -> None:
     """Configure the source `support`."""
     folder = home / "defs" / SOURCE
@@ -344,6 +350,25 @@ def test_a_wrong_defs_file_costs_only_what_it_says(
     assert scene.after.run_id == document["evaluations"][-1]["dagster_run_id"]
 
 
+def test_what_was_erased_is_said_to_be(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path))
+    workshop.land(agent_trace("t", MONDAY, "lookup", session="chat"))
+    workshop.annotate("trace", "t", ["lookup"])
+    assert workshop.run(MONDAY).error is None
+    for table in ("traces", "sessions"):
+        workshop.execute(f"UPDATE stepacc.{table} SET erased_at = '2026-11-30 12:00Z'")  # noqa: S608 (as listed)
+    workshop.execute("UPDATE stepacc.annotations SET erased_at = '2026-11-30 12:00Z', value = 'null'")
+
+    [trace], [session], [said] = documents("trace", "t"), documents("session", "chat"), documents("annotation", 1)
+
+    erased = "2026-11-30T12:00:00+00:00"
+    assert (trace["trace"]["erased_at"], session["session"]["erased_at"], said["erased_at"]) == (erased,) * 3
+    assert (said["in_force"], trace["evaluations"][0]["annotation"]["in_force"]) == (False, False)
+    for words in (("trace", "t"), ("session", "chat"), ("annotation", "1")):
+        assert "erased 2026-11-30 12:00:00 UTC" in shown(*words)
+    assert "(erased) by qa@example.org" in shown("trace", "t")
+
+
 # where a store keeps a trace
 
 
@@ -361,12 +386,10 @@ def place_finds(workshop: Workshop, trace_id: str) -> Any:
 
 @pytest.mark.parametrize("store", STORES)
 def test_the_place_in_a_store_is_where_the_trace_is(
-    dagster_instance: dg.DagsterInstance, migrated_engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    store: StoreName,
-) -> None:  # fmt: skip
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: StoreName
+) -> None:
     monkeypatch.setenv("STEPACC_HOME", str(tmp_path))
     configure(tmp_path, store={"kind": store})
-    workshop = Workshop(dagster_instance, migrated_engine)
     load(workshop.engine, store)
     assert workshop.run(DAY.key, store=SETTINGS[store]()).error is None
     trace_id = min(TRUE_CALLS[store])
@@ -378,13 +401,12 @@ def test_the_place_in_a_store_is_where_the_trace_is(
 
 
 def test_the_place_in_a_table_of_ones_own_is_where_the_trace_is(
-    dagster_instance: dg.DagsterInstance, migrated_engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = {"trace_id": "run", "span_id": "step", "name": "what", "start_time": "at", "arrival": "no"}
     monkeypatch.setenv("STEPACC_HOME", str(tmp_path))
     configure(tmp_path, store={"kind": "table", "table": "work", "columns": columns, "project_column": "bot",
                                "projects": ["refunds"]})  # fmt: skip
-    workshop = Workshop(dagster_instance, migrated_engine)
     workshop.execute("CREATE TABLE public.work (run text, step text, what text, at bigint, bot text, no serial)")
     workshop.execute("INSERT INTO public.work VALUES ('r-1', 's', 'x', :at, 'refunds')", at=DAY.start_ns + 1)
     table = TableSettings("work", TableColumns(**columns), project_column="bot", projects=("refunds",))
