@@ -1,5 +1,6 @@
 """What Dagster's catalog shows of a source: asset keys, specs, table schemas and lineage."""
 
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -150,6 +151,7 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
             keys.scores,
             description=f"{manifest.description} One row per evaluation; read `stepacc.current_scores` for the latest.",
             metadata={**_table_metadata(tables.scores), "dagster/column_lineage": score_lineage, **identity},
+            freshness_policy=_freshness(source),
             **shared,
         ),
         dg.AssetSpec(
@@ -160,6 +162,11 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
             **shared,
         ),
     ]
+
+
+def _freshness(source: Source) -> dg.FreshnessPolicy | None:
+    hours = source.freshness_hours
+    return None if hours is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
 
 
 def _common(source: Source) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from stepacc_dagster.component_settings import (
     described,
 )
 from stepacc_dagster.defs_errors import located
+from stepacc_dagster.notifications import build_failure_sensor
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scaffolder import StepAccuracyScaffolder
 from stepacc_dagster.sensors import build_changes_sensor
@@ -126,6 +127,17 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     retry: Annotated[RetryModel, described("Retries of transient errors.", {"max_retries": 5})] = RetryModel()
     settling: Annotated[SettlingModel, described("When a trace is over.", {"quiet_minutes": 30})] = SettlingModel()
     follow: Annotated[FollowModel, described("How changes are followed.", {"interval_seconds": 60})] = FollowModel()
+    on_failure: Annotated[
+        str | None,
+        described(
+            "Function that is called with each failed run, as `package.module:function`; the log where left out.",
+            "my_project.alerts:page_somebody",
+        ),
+    ] = None
+    freshness_hours: Annotated[
+        float | None,
+        described("Hours after which Dagster shows scores as out of date where nothing was scored.", 50),
+    ] = None
     max_partitions_per_run: Annotated[int, described("Partitions that one run of a backfill takes; 1 or more.", 10)] = (
         10
     )
@@ -185,6 +197,8 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             retry=RetrySettings(self.retry.max_retries, self.retry.delay_seconds),
             settling=SettleSettings(**self.settling.model_dump()),
             follow=FollowSettings(**self.follow.model_dump()),
+            on_failure=self.on_failure,
+            freshness_hours=self.freshness_hours,
             max_partitions_per_run=self.max_partitions_per_run,
         )
 
@@ -214,7 +228,7 @@ def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = N
             dg.Definitions(
                 assets=build_evaluation_assets(source, evaluator),
                 resources={resource_key(source): StepaccDatabase(url_env=source.database_url_env)},
-                sensors=[build_changes_sensor(source, evaluator)],
+                sensors=[build_changes_sensor(source, evaluator), build_failure_sensor(source, evaluator)],
             ),
             build_automation(source, evaluator),
         )

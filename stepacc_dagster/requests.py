@@ -91,6 +91,12 @@ def neighbours(chosen: Iterable[str], keys: Sequence[str]) -> list[list[str]]:
     return [[key for _, key in run] for _, run in runs]
 
 
+def chunks(chosen: Iterable[str], keys: Sequence[str], size: int) -> list[list[str]]:
+    """Group partitions that follow one another, at most `size` together, oldest first; otherwise as `neighbours`."""
+    found = neighbours(chosen, keys)
+    return [group[start : start + size] for group in found for start in range(0, len(group), size)]
+
+
 def _grouped(asks: Iterable[Ask], places: dict[str, int], size: int) -> Iterator[RunAsk]:
     group: list[Ask] = []
     for ask in asks:

@@ -99,6 +99,10 @@ class Source:
             that it shows neither in YAML nor in the UI.
         settling: when a trace is over; one that still goes on is not scored.
         follow: how the sensor that follows the source's changes works.
+        on_failure: `package.module:function` that is called with each failed run (`notifications.FailedRun`); None
+            writes it to the log.
+        freshness_hours: hours after which Dagster shows the scores as out of date where nothing was scored; None:
+            never, as for an agent that is not at work every day.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
 
     Raises:
@@ -121,6 +125,8 @@ class Source:
     retry: RetrySettings = field(default_factory=RetrySettings)
     settling: SettleSettings = field(default_factory=SettleSettings)
     follow: FollowSettings = field(default_factory=FollowSettings)
+    on_failure: str | None = None
+    freshness_hours: float | None = None
     max_partitions_per_run: int = 10
 
     def __post_init__(self) -> None:
@@ -145,6 +151,11 @@ class Source:
         self._refuse_below("settling.close_hours", self.settling.close_hours, 0)
         self._refuse_below("follow.interval_seconds", self.follow.interval_seconds, 1)
         self._refuse_below("follow.max_runs", self.follow.max_runs, 1)
+        if self.freshness_hours is not None and not self.freshness_hours > 0:
+            msg = (
+                f"freshness_hours of source `{self.name}` is {self.freshness_hours}; use more than 0, or leave it out."
+            )
+            raise ConfigError(msg, "freshness_hours")
 
     def _refuse_unknown(self, name: str, given: Iterable[object], allowed: tuple[object, ...]) -> None:
         for value in given:

@@ -35,6 +35,7 @@ _DUE = sa.text(f"""
       AND NOT coalesce(requested = token AND request_again_at > now, false)
     ORDER BY window_key DESC LIMIT :limit
 """)  # noqa: S608 (parts of this module)
+_INGESTED = sa.text("SELECT window_key FROM stepacc.windows WHERE source = :source AND ingested_at IS NOT NULL")
 _REQUESTED = sa.text("""
     UPDATE stepacc.windows present SET requested = asked.token, request_again_at = now() + asked.wait,
         requests = CASE WHEN present.requested = asked.token THEN coalesce(present.requests, 0) + 1 ELSE 1 END
@@ -142,6 +143,11 @@ def due_windows(conn: sa.Connection, wanted: Wanted, *, rescore: bool, limit: in
     """
     names = _names(wanted) | {"rescore": rescore, "limit": limit}
     return [WindowState(**row) for row in conn.execute(_DUE, names).mappings()]
+
+
+def ingested_windows(conn: sa.Connection, source: str) -> set[str]:
+    """Return the keys of the windows that were ever ingested, empty ones too."""
+    return set(conn.scalars(_INGESTED, {"source": source}))
 
 
 def note_requested(conn: sa.Connection, source: str, asked: Iterable[Mapping[str, Any]]) -> None:

@@ -42,12 +42,12 @@ class Follower:
 
     def look(self) -> list[Asked]:
         """Evaluate the sensor once, and return what it asks for; nothing is run."""
-        context = dg.build_sensor_context(
+        with dg.build_sensor_context(
             self.workshop.instance,
             repository_def=self.repository,
             resources={resource_key(self.source): StepaccDatabase()},
-        )
-        data = self.sensor.evaluate_tick(context)
+        ) as context:
+            data = self.sensor.evaluate_tick(context)
         return [self._asked(request) for request in data.run_requests or []]
 
     def run(self, asked: Asked) -> dg.ExecuteInProcessResult:

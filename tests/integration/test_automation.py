@@ -1,13 +1,18 @@
 """The job and the schedule of a source."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
 import pytest
+import sqlalchemy as sa
 
 from stepacc_core import get_metric
 from stepacc_dagster import build_evaluation_definitions
+from stepacc_dagster.automation import RANGE_START
+from stepacc_dagster.resources import StepaccDatabase
+from stepacc_dagster.sources import FollowSettings
+from stepacc_dagster.storage.work import note_ingested
 from tests.integration.evaluation_access import support_source
 from tests.integration.evaluation_samples import SOURCE
 
@@ -19,10 +24,13 @@ def tick(instance: dg.DagsterInstance, moment: datetime, **settings: Any) -> lis
     definitions = build_evaluation_definitions(support_source(**settings))
     [schedule] = definitions.schedules or []
     assert isinstance(schedule, dg.ScheduleDefinition)
-    context = dg.build_schedule_context(
-        instance, scheduled_execution_time=moment, repository_def=definitions.get_repository_def()
-    )
-    data = schedule.evaluate_tick(context)
+    with dg.build_schedule_context(
+        instance,
+        scheduled_execution_time=moment,
+        repository_def=definitions.get_repository_def(),
+        resources={f"stepacc_database_{SOURCE}": StepaccDatabase()},
+    ) as context:
+        data = schedule.evaluate_tick(context)
     return list(data.run_requests or []) or str(data.skip_message)
 
 
@@ -37,8 +45,9 @@ def tick(instance: dg.DagsterInstance, moment: datetime, **settings: Any) -> lis
     ],
 )
 def test_a_tick_evaluates_the_window_that_closed_last(
-    dagster_instance: dg.DagsterInstance, kind: str, moment: datetime, partition: str
+    dagster_instance: dg.DagsterInstance, migrated_engine: sa.Engine, kind: str, moment: datetime, partition: str
 ) -> None:
+    ingested(migrated_engine, kind, datetime(2025, 11, 1, tzinfo=UTC), moment)
     requests = tick(dagster_instance, moment, partitions=kind)
     assert not isinstance(requests, str)
     [request] = requests
@@ -55,6 +64,36 @@ def test_a_tick_evaluates_the_window_that_closed_last(
     )
     limits = {limit.name: limit.limit for limit in dagster_instance.event_log_storage.get_pool_limits()}
     assert limits == {"stepacc_step_accuracy": EXECUTION.max_concurrency}
+
+
+def ingested(engine: sa.Engine, kind: str, first: datetime, end: datetime) -> None:
+    """Note that all windows from the first to the end were ingested."""
+    step, form = (timedelta(hours=1), "%Y-%m-%d-%H:00") if kind == "hourly" else (timedelta(days=1), "%Y-%m-%d")
+    keys = [(first + step * n).strftime(form) for n in range((end - first) // step)]
+    with engine.begin() as connection:
+        for key in keys:
+            note_ingested(connection, SOURCE, key, change=0, reader_version="1", traces=0, changed=[])
+
+
+def test_a_tick_after_a_downtime_takes_the_windows_that_were_missed_too(
+    dagster_instance: dg.DagsterInstance, migrated_engine: sa.Engine
+) -> None:
+    """Newest first, neighbouring ones together, and those that were ingested, empty or not, are left alone."""
+    ingested(migrated_engine, "daily", datetime(2025, 11, 1, tzinfo=UTC), datetime(2025, 11, 4, tzinfo=UTC))
+    ingested(migrated_engine, "daily", datetime(2025, 11, 6, tzinfo=UTC), datetime(2025, 11, 7, tzinfo=UTC))
+    moment = datetime(2025, 11, 12, 1, tzinfo=UTC)
+    requests = tick(dagster_instance, moment, max_partitions_per_run=3)
+    assert not isinstance(requests, str)
+    assert [request.run_key for request in requests] == [
+        "2025-11-10...2025-11-11",
+        "2025-11-07...2025-11-09",
+        "2025-11-04...2025-11-05",
+    ]
+    assert requests[1].tags[RANGE_START] == "2025-11-07"
+    assert requests[1].tags["dagster/max_runtime"] == str(3 * EXECUTION.timeout_seconds)
+    bounded = tick(dagster_instance, moment, max_partitions_per_run=3, follow=FollowSettings(max_runs=1))
+    assert not isinstance(bounded, str)
+    assert [request.run_key for request in bounded] == ["2025-11-10...2025-11-11"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""Telling somebody that a run of a source failed."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import dagster as dg
+
+from stepacc_core.errors import ConfigError
+from stepacc_dagster.automation import RANGE_END, RANGE_START
+from stepacc_dagster.catalog import SourceKeys
+from stepacc_dagster.sources import Evaluator, Source
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """A run of a source that failed.
+
+    Attributes:
+        source: whose run it was.
+        metric: name of its metric.
+        metric_version: version of its metric.
+        run_id: the run in Dagster.
+        first: its first partition, and `last` its last; None where it had none.
+        last: see `first`.
+        partitions: sentence by partition, for those that failed by themselves.
+        error: the run's failure in one sentence.
+    """
+
+    source: str
+    metric: str
+    metric_version: str
+    run_id: str
+    first: str | None
+    last: str | None
+    partitions: Mapping[str, str]
+    error: str
+
+    def __str__(self) -> str:
+        """Return it as one sentence for people."""
+        over = f" over {self.first} to {self.last}" if self.first else ""
+        return (
+            f"Run {self.run_id} of {self.metric} {self.metric_version} for `{self.source}`{over} failed: {self.error}"
+        )
+
+
+Target = Callable[[FailedRun], object]
+"""What is called with each failed run."""
+
+
+def log_failure(failed: FailedRun) -> None:
+    """Write a failed run to the log `stepacc`; the target where a source names none."""
+    logging.getLogger("stepacc").error("%s", failed)
+
+
+def target_of(source: Source) -> Target:
+    """Return the function that a source's `on_failure` names.
+
+    Raises:
+        ConfigError: it names no function that can be imported.
+    """
+    if source.on_failure is None:
+        return log_failure
+    module, _, name = source.on_failure.partition(":")
+    try:
+        target: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        msg = (
+            f"on_failure of source `{source.name}` is {source.on_failure!r}, which cannot be imported ({error}); name "
+            "a function of one argument as `package.module:function`."
+        )
+        raise ConfigError(msg, "on_failure") from None
+    if not callable(target):
+        msg = f"on_failure of source `{source.name}` is {source.on_failure!r}, which is no function; name one."
+        raise ConfigError(msg, "on_failure")
+    return target  # type: ignore[no-any-return]
+
+
+def build_failure_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefinition:
+    """Build the sensor that hands each failed run of a source to its target."""
+    target = target_of(source)
+    keys = SourceKeys(source, evaluator)
+    own = {keys.canonical_traces, keys.scores, keys.metadata}
+
+    @dg.run_failure_sensor(
+        name=f"{source.name}_failures",
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Tells of each failed run of this source, whoever started it; `on_failure` names who is told.",
+    )
+    def failures(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
+        run = context.dagster_run
+        if run.tags.get("stepacc/source") != source.name and own.isdisjoint(run.asset_selection or ()):
+            return dg.SkipReason("A run of something else.")
+        target(_failed_run(context, source, evaluator))
+        return None
+
+    return failures
+
+
+def _failed_run(context: dg.RunFailureSensorContext, source: Source, evaluator: Evaluator) -> FailedRun:
+    run, manifest = context.dagster_run, evaluator.metric.manifest
+    single = run.tags.get("dagster/partition")
+    partitions: dict[str, str] = {}
+    error = context.failure_event.message or "no reason given"
+    for event in context.get_step_failure_events():
+        data = event.step_failure_data
+        told = data.user_failure_data
+        error = (told.description if told else data.error and data.error.message) or error
+        listed = told.metadata.get("failed_partitions") if told else None
+        partitions |= dict(listed.value) if isinstance(listed, dg.JsonMetadataValue) else {}  # type: ignore[arg-type]
+    return FailedRun(
+        source=source.name,
+        metric=manifest.name,
+        metric_version=manifest.version,
+        run_id=run.run_id,
+        first=run.tags.get(RANGE_START, single),
+        last=run.tags.get(RANGE_END, single),
+        partitions=partitions,
+        error=" ".join(error.split()),
+    )
