@@ -74,7 +74,11 @@ def sentence(error: Exception) -> str:
     if isinstance(error, StepaccError):
         return str(error)
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    if isinstance(cause, psycopg.Error) and not cause.sqlstate and (told := _told(str(cause), {**_PASSING, **_LASTING})):
+    if (
+        isinstance(cause, psycopg.Error)
+        and not cause.sqlstate
+        and (told := _told(str(cause), {**_PASSING, **_LASTING}))
+    ):
         return f"The database {told}."
     said = (str(cause).strip().splitlines() or ["no reason given"])[0]
     speaker = "The database says" if isinstance(cause, psycopg.Error) else type(cause).__name__
