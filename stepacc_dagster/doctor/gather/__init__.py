@@ -1,0 +1,1 @@
+"""Gathering the facts of an examination; nothing is changed anywhere."""
