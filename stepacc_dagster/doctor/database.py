@@ -37,7 +37,7 @@ class Schema:
         expected: the revision that this version works with.
         newer: whether this version does not know the revision.
         may_upgrade: whether the user owns the schema and the tables.
-        forbidden: what the user may not do there, as `INSERT on scores`.
+        forbidden: rights that the user lacks there, as `INSERT on scores`.
     """
 
     revision: str | None
@@ -139,9 +139,9 @@ def _schema(server: Server, schema: Schema | None) -> Iterator[Finding]:
     if schema.forbidden:
         yield Finding(
             "error",
-            f"User {server.user} may not {listed(schema.forbidden)}.",
-            f"Have their owner grant it to {server.user}, or name another user in the URL; for reading alone, "
-            "USAGE on the schema and SELECT on its tables are enough.",
+            f"User {server.user} lacks rights: {listed(schema.forbidden)}.",
+            f"Have the owner of the tables grant them to {server.user}, or name another user in the URL; for reading "
+            "alone, USAGE on the schema and SELECT on its tables are enough.",
         )
     else:
         yield Finding("ok", f"User {server.user} may read and write the tables of stepacc.")

@@ -150,7 +150,7 @@ def _storage(found: Instance) -> Iterator[Finding]:
 
 def _daemon(found: Instance) -> Iterator[Finding]:
     seen = [daemon.seen_at for daemon in found.daemons if daemon.seen_at]
-    waiting = f"{counted(found.queue.queued, 'run')} in its queue" if found.queue and found.queue.queued else ""
+    waiting = f"Its queue holds {counted(found.queue.queued, 'run')}" if found.queue and found.queue.queued else ""
     served = "sensors, schedules and the run queue are not served; commands run without it"
     if not seen:
         yield Finding(

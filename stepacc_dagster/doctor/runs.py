@@ -103,7 +103,7 @@ def _pool(pool: Pool) -> Iterator[Finding]:
     if pool.held_by_ended:
         yield Finding(
             "error" if pool.limit is not None and len(pool.held_by_ended) >= pool.limit else "warning",
-            f"{counted(len(pool.held_by_ended), 'place')} in pool {pool.name} held by runs that have ended: "
+            f"Runs that have ended hold {counted(len(pool.held_by_ended), 'place')} in pool {pool.name}: "
             f"{listed(pool.held_by_ended)}.",
             "Free them in the UI (Deployment, Concurrency), and set free_slots_after_run_end_seconds under "
             "run_monitoring in dagster.yaml, so that the daemon does.",

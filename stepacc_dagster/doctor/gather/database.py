@@ -57,7 +57,7 @@ def _schema(connection: sa.Connection) -> Schema | None:
     owned = bool(connection.scalar(_OWNED, names))
     expected = head_revision()
     if not connection.scalar(sa.text("SELECT has_schema_privilege(:schema, 'USAGE')"), names):
-        return Schema(None, expected, newer=False, may_upgrade=owned, forbidden=("use the schema stepacc",))
+        return Schema(None, expected, newer=False, may_upgrade=owned, forbidden=("USAGE on the schema stepacc",))
     if connection.scalar(sa.select(sa.func.to_regclass(f"{SCHEMA}.alembic_version"))) is None:
         return None
     forbidden = tuple(f"{privilege} on {name}" for privilege, name in connection.execute(_FORBIDDEN, names))
