@@ -24,7 +24,7 @@ EDGES = {
 ASSETS = {asset for edge in EDGES for asset in edge}
 CHECKS = {
     "coverage": "17 of 22 occurrences have a score.",
-    "every_occurrence_has_expected_steps": "All occurrences resolved a trajectory.",
+    "every_occurrence_has_expected_steps": "No occurrence failed.",
     "scores_between_0_and_1": "Every score lies within 0 and 1.",
 }
 DRAWN_EDGES = """
