@@ -1,6 +1,6 @@
 """Ingest: the raw spans of one window become canonical traces, in one transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -12,6 +12,8 @@ from stepacc_dagster.failures import is_transient, kept, sentence
 from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
 from stepacc_dagster.storage.copy import closed
+from stepacc_dagster.storage.erasure import erase_at_door
+from stepacc_dagster.storage.erasure_doors import IngestDoor
 from stepacc_dagster.storage.expectations import take_over_expectations
 from stepacc_dagster.storage.feeds import follow
 from stepacc_dagster.storage.work import change_of, note_ingest_failed, note_ingested
@@ -45,7 +47,8 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
     """Replace the canonical traces of a window by what the store holds of the traces that start in it.
 
     Running it again, or twice at once, gives the same rows. Spans are read and written trace by trace, so memory does
-    not grow with the window. What fails is noted with the window.
+    not grow with the window. What belongs to an erased trace, session or user is left out, and where something of it
+    was stored before, that is erased. What fails is noted with the window.
 
     Raises:
         sqlalchemy.exc.DBAPIError: a database failed; nothing of the window was changed.
@@ -53,7 +56,7 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
     with engine.connect() as connection:
         change = change_of(connection, source.name, window.key)  # before the store is read: see storage.work
     try:
-        return _ingest(engine, store, source, window, change)
+        return _ingest_admitted(engine, store, source, window, change)
     except Exception as error:
         with kept(error), engine.begin() as connection:
             note_ingest_failed(
@@ -86,11 +89,32 @@ def observe(engine: sa.Engine, store: TraceStore, source: Source) -> tuple[str, 
         return follow(connection, source.name, reader, source.partitions, reads=reads)
 
 
+class _StillStoredError(Exception):
+    """Traces that belong to an erased session or user turned up, and something of them is stored."""
+
+    def __init__(self, traces: Mapping[str, int]) -> None:
+        super().__init__(traces)
+        self.traces = traces
+
+
+def _ingest_admitted(engine: sa.Engine, store: TraceStore, source: Source, window: Window, change: int) -> WindowIngest:
+    try:
+        return _ingest(engine, store, source, window, change)
+    except _StillStoredError as found:
+        # Ingests share the lock that an erasure needs alone, so this one is undone, and begun again after it.
+        with engine.begin() as connection:
+            erase_at_door(connection, "ingest", source.name, found.traces)
+    return _ingest_admitted(engine, store, source, window, change)
+
+
 def _ingest(engine: sa.Engine, store: TraceStore, source: Source, window: Window, change: int) -> WindowIngest:
-    counted = _Counted()
+    counted, door = _Counted(), IngestDoor(engine, source.name)
     with engine.begin() as connection, store.open() as reader, closed(reader.traces(window)) as traces:
-        canonical = _canonical(traces, source.read_settings, counted)
+        admitted = ((ident, spans) for ident, spans in traces if door.admits(ident, spans))
+        canonical = _canonical(admitted, source.read_settings, counted)
         ingested = write_traces(connection, source.name, window, canonical)
+        if still_stored := door.still_stored(connection):
+            raise _StillStoredError(still_stored)
         first = note_ingested(
             connection,
             source.name,

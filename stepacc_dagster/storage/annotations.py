@@ -16,6 +16,7 @@ from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
 from stepacc_dagster.storage.locks import lock
 from stepacc_dagster.storage.tables import annotations
+from stepacc_dagster.storage.tombstones import erased_targets
 
 _TARGET: tuple[tuple[str, ColumnType], ...] = (
     ("source", "text"),
@@ -102,7 +103,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnnotation:
-    """One revision as stored; `value` and `value_hash` are None for a withdrawal."""
+    """One revision as stored; `value` and `value_hash` are None for a withdrawal, `value` also once it was erased."""
 
     id: int
     source: str
@@ -118,6 +119,7 @@ class StoredAnnotation:
     note: str
     origin: str
     created_at: datetime
+    erased_at: datetime | None
 
 
 def add_annotations(conn: sa.Connection, entries: Iterable[AnnotationEntry]) -> list[Added]:
@@ -128,9 +130,13 @@ def add_annotations(conn: sa.Connection, entries: Iterable[AnnotationEntry]) -> 
 
     Returns:
         For each entry, in order, the revision that holds its value.
+
+    Raises:
+        AnnotationError: an entry is about a trace or session that was erased.
     """
     given = [(_target_of(entry), _stored_value(entry.value), entry) for entry in entries]
     newest = _lock_and_find(conn, {target for target, _, _ in given})
+    _refuse_erased(conn, [target for target, _, _ in given])
     rows: list[dict[str, Any]] = []
     revisions: list[tuple[_Target, int, bool]] = []
     for target, value, entry in given:
@@ -222,6 +228,17 @@ def _lock_and_find(conn: sa.Connection, targets: set[_Target]) -> dict[_Target, 
         )
         for row in conn.execute(_NEWEST)
     }
+
+
+def _refuse_erased(conn: sa.Connection, targets: Sequence[_Target]) -> None:
+    for source in sorted({target[0] for target in targets}):
+        own = [(kind, ident) for of, kind, ident, _, _ in targets if of == source]
+        for kind, ident in sorted(erased_targets(conn, source, own)):
+            msg = (
+                f"The {kind} {ident!r} of source `{source}` was erased, and nothing is stored about it again; take it "
+                "out of the annotations."
+            )
+            raise AnnotationError(msg)
 
 
 def _insert(conn: sa.Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[_Target, int], int]:

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from stepacc_core.model import CanonicalTrace
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
-from stepacc_dagster.storage.locks import lock, lock_windows
+from stepacc_dagster.storage.erasure_tables import EVERY_SOURCE
+from stepacc_dagster.storage.locks import lock, lock_shared, lock_windows
 from stepacc_dagster.storage.sessions import refresh_sessions
 from stepacc_dagster.storage.span_rows import SPAN_COLUMNS, gaps_jsonb, span_row
 from stepacc_dagster.windows import Window
@@ -54,12 +55,16 @@ _PLAN_COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("gone_before", "bool"),
 )
 
+_LEAVE_OUT_ERASED = sa.text(f"""
+    DELETE FROM staged_traces given USING stepacc.tombstones erased
+    WHERE erased.kind = 'trace' AND erased.key = given.trace_id AND erased.source IN (:source, '{EVERY_SOURCE}')
+""")  # noqa: S608 (a name of this package)
 # What happens to each trace given, and to each that is in the window but was not given. A trace given twice counts as
-# given last; `old` is NULL for a new one.
+# given last; `old` is NULL for a new one. Erased ones stay as they are.
 _PLAN = sa.text(f"""
     WITH given AS (SELECT DISTINCT ON (trace_id) * FROM staged_traces ORDER BY trace_id, place DESC),
     old AS (
-        SELECT * FROM stepacc.traces WHERE source = :source AND window_key = :window
+        SELECT * FROM stepacc.traces WHERE source = :source AND window_key = :window AND erased_at IS NULL
         UNION ALL
         SELECT elsewhere.* FROM given JOIN stepacc.traces elsewhere USING (trace_id)
         WHERE elsewhere.source = :source AND elsewhere.window_key <> :window
@@ -156,7 +161,8 @@ def write_traces(conn: sa.Connection, source: str, window: Window, traces: Itera
 
     Traces that are there already with the same spans are left alone. Spans that vanished go; a trace that vanished
     stays, marked as gone from its store, and one that is there again loses the mark. A trace that moved here from
-    another window leaves that one in the same transaction. Sessions of changed traces are derived anew.
+    another window leaves that one in the same transaction. Sessions of changed traces are derived anew. Erased traces
+    are left out.
 
     Nothing is read from `traces` before the window's lock is held, so a caller who reads the store in that iterator
     never overwrites newer content with older. `traces` must not use `conn`, which is busy. Call it once per
@@ -164,7 +170,9 @@ def write_traces(conn: sa.Connection, source: str, window: Window, traces: Itera
     """
     names = {"source": source, "window": window.key}
     lock(conn, "ingest", source, window.key)
+    lock_shared(conn, "erasure", source)
     _stage(conn, traces)
+    conn.execute(_LEAVE_OUT_ERASED, names)
     _lock_content(conn, source, window)
     create_staging(conn, "plan", _PLAN_COLUMNS)
     conn.execute(_PLAN, names)

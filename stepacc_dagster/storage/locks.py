@@ -1,8 +1,10 @@
 """Advisory locks: one writer at a time per asset, source and window.
 
 All locks are Postgres' own and last until the transaction ends, however it ends; a killed writer leaves none
-behind. They wait on each other only in one order: a window's ingest, windows of canonical content
-by key, then the sessions of the source.
+behind. They wait on each other only in one order: landings of a source, its annotations, a window's ingest or
+scores, erasures of the source, windows of canonical content by key, then the sessions of the source.
+Ingests and scorings share the lock of erasures; whoever erases has it alone, so that nobody writes back what he read
+before.
 """
 
 import hashlib
@@ -14,6 +16,11 @@ import sqlalchemy as sa
 def lock(conn: sa.Connection, *names: str) -> None:
     """Wait for, and hold until the transaction ends, the lock of some names, such as asset, source and window key."""
     conn.execute(sa.select(sa.func.pg_advisory_xact_lock(lock_id(*names))))
+
+
+def lock_shared(conn: sa.Connection, *names: str) -> None:
+    """Hold a lock of some names together with others who share it; wait for whoever has it alone."""
+    conn.execute(sa.select(sa.func.pg_advisory_xact_lock_shared(lock_id(*names))))
 
 
 def lock_windows(conn: sa.Connection, asset: str, source: str, keys: Iterable[str]) -> None:

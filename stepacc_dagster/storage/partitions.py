@@ -62,7 +62,7 @@ _TRACES = f"""
                annotation.id AS annotation_id, annotation.revision, annotation.value,
                {_GAPS.format(trace="occurrence")}
         FROM stepacc.traces occurrence {_IN_FORCE.format(kind="trace")}
-        WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}}
+        WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}} AND occurrence.erased_at IS NULL
           AND NOT {_OPEN.format(trace="occurrence")}
         ORDER BY occurrence.trace_id
     ) {_SELECT}
@@ -74,7 +74,7 @@ _SESSIONS = f"""
                {_GAPS.format(trace="trace")}
         FROM stepacc.sessions occurrence {_IN_FORCE.format(kind="session")}
         JOIN stepacc.traces trace ON trace.source = {{source}} AND trace.session_id = occurrence.session_id
-        WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}}
+        WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}} AND occurrence.erased_at IS NULL
           AND NOT EXISTS (
               SELECT 1 FROM stepacc.traces member
               WHERE member.source = {{source}} AND member.session_id = occurrence.session_id
@@ -96,6 +96,8 @@ def load_trace_partitions(
 ) -> Iterator[CanonicalPartition]:
     """Yield the traces that start in a window as partitions, in order of their ids, those that have settled.
 
+    Erased ones are left out.
+
     `expected_steps` and `annotation` are those of the annotation in force: one made for this very trace, else one made
     for its task. Memory holds one partition at a time; the connection is busy until the iterator is exhausted or
     closed.
@@ -108,8 +110,8 @@ def load_session_partitions(
 ) -> Iterator[CanonicalPartition]:
     """Yield the sessions whose first trace starts in a window, in order of their ids, with all their spans.
 
-    Only those of which all traces have settled. Their traces come in order of their start, in whatever window that is;
-    a session's task is that of its first trace.
+    Only those of which all traces have settled and none was erased. Their traces come in order of their start, in
+    whatever window that is; a session's task is that of its first trace.
     Otherwise as `load_trace_partitions`.
     """
     return _load(conn, _SESSIONS, "session", source, window, settling)

@@ -12,6 +12,7 @@ from stepacc_core.model import RawEvent, RawSpan
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, closed, copy_in, copy_out, create_staging
 from stepacc_dagster.storage.encode import decode
+from stepacc_dagster.storage.erasure_doors import LandingDoor
 from stepacc_dagster.storage.locks import lock
 from stepacc_dagster.windows import Window, WindowKind, moment, window_containing, window_length_ns
 
@@ -149,11 +150,15 @@ _WINDOWS_BY_ARRIVAL = sa.text("""
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Spans that were new, that changed, and that were there already (or twice among those given)."""
+    """Spans that were new, that changed, and that were there already (or twice among those given).
+
+    Spans of `erased` traces were left out.
+    """
 
     new: int
     changed: int
     same: int
+    erased: int = 0
 
 
 def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> Landed:
@@ -161,20 +166,23 @@ def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> La
 
     A copy without an end, as sent when a span starts, never replaces one that has ended, in whatever order they come.
 
+    Spans of erased traces, sessions and users are left out.
+
     A changed span gets a new arrival and `ingested_at`. Start and end times of zero are stored as not recorded, which
     is what zero means in OTLP. Characters that Postgres cannot store are replaced, see `encode`. One landing per source
     at a time, until the caller's transaction ends, so that arrivals become visible in their order.
     """
-    new = changed = given = 0
+    new = changed = given = admitted = 0
     iterator = iter(spans)
-    landing = False
+    door: LandingDoor | None = None
     while batch := list(islice(iterator, _BATCH)):
-        if not landing:
+        if door is None:
             lock(conn, "otel_spans", source)
             create_staging(conn, "landing", _COLUMNS)
-            landing = True
+            door = LandingDoor(conn, source)
         rows: dict[tuple[str, str], tuple[Any, ...]] = {}
-        for row in (_row(source, span) for span in batch):
+        stored = door.admitted(batch)
+        for row in (_row(source, span) for span in stored):
             key = (row[_TRACE_ID], row[_SPAN_ID])
             if key not in rows or row[_END] is not None or rows[key][_END] is None:
                 rows[key] = row
@@ -182,9 +190,10 @@ def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> La
         counts = conn.execute(_LAND).one()
         conn.execute(sa.text("TRUNCATE landing"))
         given += len(batch)
+        admitted += len(stored)
         new += counts[0]
         changed += counts[1]
-    return Landed(new, changed, given - new - changed)
+    return Landed(new, changed, admitted - new - changed, given - admitted)
 
 
 def read_window_spans(conn: sa.Connection, source: str, window: Window) -> Iterator[tuple[str, list[RawSpan]]]:

@@ -10,7 +10,7 @@ from stepacc_core.metrics.base import Evaluation
 from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
-from stepacc_dagster.storage.locks import lock
+from stepacc_dagster.storage.locks import lock, lock_shared
 from stepacc_dagster.storage.settling import Settling, is_open
 from stepacc_dagster.windows import Window
 
@@ -86,6 +86,16 @@ _RETIRE = sa.text(f"""
       AND NOT EXISTS (
           SELECT 1 FROM staged_scores given
           WHERE given.partition_type = present.partition_type AND given.partition_id = present.partition_id
+      )
+      AND NOT EXISTS (
+          SELECT 1 FROM stepacc.traces bare
+          WHERE present.partition_type = 'trace' AND bare.source = :source AND bare.trace_id = present.partition_id
+            AND bare.erased_at IS NOT NULL
+      )
+      AND NOT EXISTS (
+          SELECT 1 FROM stepacc.sessions bare
+          WHERE present.partition_type = 'session' AND bare.source = :source AND bare.session_id = present.partition_id
+            AND bare.erased_at IS NOT NULL
       )
       AND NOT EXISTS (
           SELECT 1 FROM stepacc.traces trace
@@ -177,6 +187,7 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     Nothing is read from `rows` before the window's lock is held; `rows` must not use `conn`, which is busy.
     """
     lock(conn, "scores", source, window.key, metric, metric_version, config_hash)
+    lock_shared(conn, "erasure", source)
     create_staging(conn, "staged_scores", _COLUMNS)
     copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, row) for place, row in enumerate(rows)))
     conn.execute(sa.text("ANALYZE staged_scores (partition_type, partition_id)"))
@@ -198,7 +209,8 @@ def retire_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     """Retire the scores of a window's partitions of which `write_scores` has just been given none.
 
     Such a partition is one that nobody annotates any more, in a source that skips those, or one that is no more: it has
-    no current score then, and its old ones stay in the table. What is still going on keeps its score.
+    no current score then, and its old ones stay in the table. What is still going on keeps its score, and so does what
+    was erased.
 
     Returns:
         How many scores were retired.

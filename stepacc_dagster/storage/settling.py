@@ -49,10 +49,10 @@ def settles_at(trace: str, *, quiet: str = ":quiet", close: str = ":close") -> s
 def is_open(trace: str, *, now: str = ":now", quiet: str = ":quiet", close: str = ":close") -> str:
     """Return the SQL that is true for a row of `traces` that has not settled yet.
 
-    One without any times has settled, since nothing tells when it would, and one gone from its store too.
+    One without any times has settled, since nothing tells when it would, and one gone from its store or erased too.
     """
     return (
-        f"({trace}.start_time_unix_nano IS NOT NULL AND {trace}.gone_upstream_at IS NULL "
+        f"({trace}.start_time_unix_nano IS NOT NULL AND {trace}.gone_upstream_at IS NULL AND {trace}.erased_at IS NULL "
         f"AND {settles_at(trace, quiet=quiet, close=close)} > CAST({now} AS timestamptz))"
     )
 
@@ -66,7 +66,8 @@ _OPEN = sa.text(f"""
         SELECT 'session/' || session.session_id, {settles_at("trace")}
         FROM stepacc.sessions session
         JOIN stepacc.traces trace ON trace.source = :source AND trace.session_id = session.session_id
-        WHERE :sessions AND session.source = :source AND session.window_key = :window AND {is_open("trace")}
+        WHERE :sessions AND session.source = :source AND session.window_key = :window AND session.erased_at IS NULL
+          AND {is_open("trace")}
     ) open
 """)  # noqa: S608 (parts of this module)
 
