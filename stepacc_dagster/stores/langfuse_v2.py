@@ -34,6 +34,7 @@ _NEEDED = {
         "input",
         "output",
         "session_id",
+        "user_id",
         "created_at",
         "updated_at",
     ),

@@ -17,14 +17,14 @@ COLUMNS_OF_TRACE = f"""
     CAST(NULL AS bigint) AS ended, CAST(input AS text), CAST(output AS text), CAST(metadata AS text),
     CAST(NULL AS text) AS level, CAST(NULL AS text) AS message, CAST(NULL AS text) AS model,
     CAST(NULL AS bigint) AS input_tokens, CAST(NULL AS bigint) AS output_tokens, CAST(NULL AS float8) AS cost,
-    session_id
+    session_id, user_id
 """
 """SQL of the columns of the row of a trace, which comes first."""
 COLUMNS_OF_OBSERVATION = f"""
     CAST(type AS text), id, parent_observation_id, name, {microseconds("start_time")}, {microseconds("end_time")},
     CAST(input AS text), CAST(output AS text), CAST(metadata AS text), CAST(level AS text), status_message, model,
     CAST(prompt_tokens AS bigint), CAST(completion_tokens AS bigint), CAST(calculated_total_cost AS float8),
-    CAST(NULL AS text)
+    CAST(NULL AS text), CAST(NULL AS text)
 """
 """SQL of the same columns of an observation."""
 
@@ -54,7 +54,7 @@ def _free(trace_id: str, taken: Mapping[str, Any]) -> str:
 
 
 def _root(trace_id: str, row: tuple[Any, ...], root_id: str, inside: Sequence[RawSpan]) -> RawSpan:
-    _, _, _, name, written, _, given, returned, metadata, *_, session_id = row
+    _, _, _, name, written, _, given, returned, metadata, *_, session_id, user_id = row
     starts = [span.start_time_unix_nano for span in inside] + [values.nanoseconds(written)]
     ends = [span.end_time_unix_nano or span.start_time_unix_nano for span in inside]
     attributes = values.present(
@@ -64,6 +64,7 @@ def _root(trace_id: str, row: tuple[Any, ...], root_id: str, inside: Sequence[Ra
             (f"{_PREFIX}.output", values.json_value(returned)),
             ("langfuse.trace.metadata", values.json_value(metadata)),
             ("langfuse.session.id", session_id),
+            ("langfuse.user.id", user_id),
         )
     )
     start, end = min(filter(None, starts), default=None), max(filter(None, ends), default=None)
@@ -71,7 +72,7 @@ def _root(trace_id: str, row: tuple[Any, ...], root_id: str, inside: Sequence[Ra
 
 
 def _observation(trace_id: str, row: tuple[Any, ...], root_id: str | None, names: Mapping[str, str]) -> RawSpan:
-    kind, ident, parent_id, name, start, end, given, returned, metadata, level, message, model, *counts, _ = row
+    kind, ident, parent_id, name, start, end, given, returned, metadata, level, message, model, *counts, _, _ = row
     parent = values.parent(parent_id)
     given, returned, metadata = map(values.json_value, (given, returned, metadata))
     tool = kind == "SPAN" and _ran_a_tool(given, returned, metadata, names.get(parent or "", ""))

@@ -74,7 +74,7 @@ _NEEDED_FOR_EXPECTATIONS = {
     )
 }
 _TYPE = "mlflow.spanType"
-_SESSION = "mlflow.trace.session"
+_SESSION, _USER = "mlflow.trace.session", "mlflow.trace.user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,10 @@ class MlflowReader:
         return int(oldest - oldest % length)
 
     def _pairs(self, table: str) -> str:
-        """Return the SQL of a trace's tags or metadata as text of one JSON object, without MLflow's own."""
+        """Return the SQL of a trace's tags or metadata as text of one JSON object, of MLflow's own only two."""
         return f"""(
             SELECT CAST(jsonb_object_agg(key, value) AS text) FROM {self._table(table)}
-            WHERE request_id = trace.trace_id AND (key NOT LIKE 'mlflow.%' OR key = '{_SESSION}')
+            WHERE request_id = trace.trace_id AND (key NOT LIKE 'mlflow.%' OR key IN ('{_SESSION}', '{_USER}'))
         )"""  # noqa: S608 (quoted names)
 
     def _table(self, name: str) -> str:

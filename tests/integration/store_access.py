@@ -86,7 +86,7 @@ TABLES: dict[StoreName, str] = {
         CREATE TYPE level_of_observation AS ENUM ('DEBUG', 'DEFAULT', 'WARNING', 'ERROR');
         CREATE TABLE traces (
             id text PRIMARY KEY, timestamp timestamp(3) NOT NULL, name text, project_id text NOT NULL, metadata jsonb,
-            input jsonb, output jsonb, session_id text, created_at timestamp(3) NOT NULL,
+            input jsonb, output jsonb, session_id text, user_id text, created_at timestamp(3) NOT NULL,
             updated_at timestamp(3) NOT NULL
         );
         CREATE INDEX ON traces (project_id, timestamp);
