@@ -106,6 +106,7 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
     table = Table(*columns, title=cell(f"source {name}"), title_justify="left")
     for annotation in stored:
         steps = "(withdrawn)" if annotation.withdrawn else json.dumps(annotation.value, ensure_ascii=False)
+        steps = "(erased)" if annotation.erased_at else steps
         table.add_row(
             str(annotation.id),
             str(annotation.revision),
@@ -181,6 +182,7 @@ def _document(annotation: StoredAnnotation) -> dict[str, Any]:
         "partition_type": annotation.partition_type,
         annotation.key: annotation.value,
         "withdrawn": annotation.withdrawn,
+        "erased_at": annotation.erased_at and annotation.erased_at.isoformat(),
         "author": annotation.author,
         "note": annotation.note,
         "origin": annotation.origin,

@@ -59,7 +59,7 @@ def _show(outcome: DemoOutcome) -> None:
 
 def _most_telling(scores: list[CurrentScore]) -> CurrentScore | None:
     """Return the lowest score whose alignment shows the most kinds of entries."""
-    imperfect = [row for row in scores if row.score is not None and row.score < 1]
+    imperfect = [row for row in scores if row.score is not None and row.score < 1 and row.metadata]
     return min(imperfect, key=lambda row: (row.score, -_kinds(row), row.partition_id), default=None)
 
 

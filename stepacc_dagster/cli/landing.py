@@ -65,7 +65,8 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
             if as_json:
                 emit_json({"file": str(path), "source": name, **dataclasses.asdict(landed)})
             else:
-                note(f"{path}: {landed.new} spans new, {landed.changed} changed, {landed.same} there already")
+                erased = f", {landed.erased} of erased traces left out" if landed.erased else ""
+                note(f"{path}: {landed.new} spans new, {landed.changed} changed, {landed.same} there already{erased}")
     if lonely := events.without_span():
         note(
             f"{counted(lonely, 'log record')} of spans that are in none of these files left out; name their files too."

@@ -14,11 +14,13 @@ from stepacc_dagster.demo import data
 from stepacc_dagster.local.evaluation import RunOutcome, local_evaluation
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.current import CurrentScore
+from stepacc_dagster.storage.expectations import not_erased
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.storage.schema import upgrade
 
 _STARTS = sa.text("""
-    SELECT min(start_time_unix_nano) FROM stepacc.otel_spans WHERE source = :source AND trace_id = :trace_id
+    SELECT trace_id, min(start_time_unix_nano) FROM stepacc.otel_spans
+    WHERE source = :source AND trace_id = ANY(:trace_ids) GROUP BY trace_id
 """)
 
 
@@ -59,7 +61,7 @@ def _land(engine: sa.Engine, say: Callable[[str], None], today: date) -> list[da
         spans = data.moved(recorded, _shift(connection, recorded, today))
         landed = land_spans(connection, data.SOURCE, spans)
         entries = [AnnotationEntry.of(a, source=data.SOURCE, origin="stepacc demo") for a in data.annotations()]
-        added = add_annotations(connection, entries)
+        added = add_annotations(connection, not_erased(connection, data.SOURCE, entries))
     days = data.days_of(spans)
     _write_source(days[0])
     say(f"Landed {len(spans)} spans of recorded traces ({landed.new} new), on {len(days)} days.")
@@ -74,13 +76,13 @@ def _shift(connection: sa.Connection, recorded: list[RawSpan], today: date) -> t
     """
     days = data.days_of(recorded)
     wanted = today - timedelta(days=data.DAYS_AGO) - days[-1]
-    first = min(
-        (span for span in recorded if span.start_time_unix_nano), key=lambda span: span.start_time_unix_nano or 0
-    )
-    there = connection.scalar(_STARTS, {"source": data.SOURCE, "trace_id": first.trace_id})
-    if there is None:
-        return wanted
-    return min(wanted, _day(there) - days[0])
+    starts: dict[str, int] = {}
+    for span in recorded:
+        if start := span.start_time_unix_nano:
+            starts[span.trace_id] = min(start, starts.get(span.trace_id, start))
+    there = connection.execute(_STARTS, {"source": data.SOURCE, "trace_ids": list(starts)})
+    shifts = [_day(start) - _day(starts[trace_id]) for trace_id, start in there]  # of those that nobody erased
+    return min([wanted, *shifts])
 
 
 def _day(start_ns: int) -> date:

@@ -153,7 +153,9 @@ def test_landing_again_changes_nothing(migrated_engine: sa.Engine, tmp_path: Pat
     copies = [tmp_path / "copy.gz", tmp_path / "copy.json"]
     copies[0].write_bytes(gzip.compress(LINE.encode()))
     copies[1].write_text(json.dumps(json.loads(LINE), indent=1))
-    assert landed(RECORDED).rows == [{"file": str(RECORDED), "source": "shop", "new": SPANS, "changed": 0, "same": 0}]
+    assert landed(RECORDED).rows == [
+        {"file": str(RECORDED), "source": "shop", "new": SPANS, "changed": 0, "same": 0, "erased": 0}
+    ]
     arrived = one(migrated_engine, "SELECT max(arrival) FROM stepacc.otel_spans")
     again = landed(RECORDED, *copies).rows
     assert [(row["new"], row["changed"], row["same"]) for row in again] == [(0, 0, SPANS)] * 3
