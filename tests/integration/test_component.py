@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, ParamSpec
 
 import dagster as dg
 import pytest
+import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 
 from stepacc_core.errors import ConfigError
@@ -171,6 +170,30 @@ def test_post_processing_in_yaml_reaches_the_assets() -> None:
     assert owners["annotations"] == []
 
 
+@pytest.mark.parametrize(
+    ("setting", "line", "told"),
+    [
+        ({"partitions": "weekly"}, 2, "attribute `partitions`: Input should be 'daily' or 'hourly'; given 'weekly'."),
+        ({"end_offset": 7}, 2, "attribute `end_offset`: end_offset of source `support` is 7; use 0 or 1."),
+        ({"assets": {"owners": ["nobody"]}}, 3, "attribute `assets.owners`: owners of source `support` is refused"),
+        ({"config": {"nope": 1}}, 2, "attribute `config`: Config of `agent.step_accuracy`, field `nope`: Extra inputs"),
+    ],
+)
+@dagsters_own_warnings
+def test_dagster_is_told_file_line_and_attribute_of_what_is_refused(
+    setting: dict[str, Any], line: int, told: str
+) -> None:
+    document = {"attributes": {**setting, **LEAST}, "type": TYPE}
+    with create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(component_cls=StepAccuracyComponent)
+        (path / "defs.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+        with pytest.raises(Exception, match=r"defs\.yaml") as raised, sandbox.load_component_and_build_defs(path):
+            pass
+    refused = raised.value.__cause__
+    assert isinstance(refused, ConfigError)
+    assert str(refused).startswith(f"{path / 'defs.yaml'}:{line}, {told}")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the local code location."""
@@ -327,54 +350,3 @@ def test_two_files_cannot_have_one_source(folder: Path) -> None:
     with pytest.raises(ConfigError) as error:
         load_sources(folder)
     assert str(error.value).startswith(f"{second}: source `support` has a defs.yaml already")
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A Dagster project with one source, as a user of `dg` has it."""
-    package = tmp_path / "src" / "ours"
-    (package / "defs" / "support").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "defs" / "__init__.py").touch()
-    (package / "defs" / "support" / "defs.yaml").write_text(source_yaml())
-    (package / "definitions.py").write_text(
-        "from pathlib import Path\nimport dagster as dg\n@dg.definitions\ndef defs():\n"
-        "    return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)\n"
-    )
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "ours"\nversion = "0"\n[tool.dg]\ndirectory_type = "project"\n'
-        '[tool.dg.project]\nroot_module = "ours"\n'
-    )
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_dg_finds_and_checks_the_component_in_a_project(project: Path) -> None:
-    listed = _dg(project, "list", "components")
-    assert TYPE in listed.stdout
-    checked = _dg(project, "check", "defs")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "Warning" not in checked.stdout + checked.stderr
-    path = project / "src/ours/defs/support/defs.yaml"
-    path.write_text(source_yaml(extra="  nope: 1\n"))
-    refused = _dg(project, "check", "yaml")
-    assert refused.returncode != 0
-    assert "nope" in refused.stdout + refused.stderr
-
-
-def _dg(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("dg")), *arguments]
-    return subprocess.run(
-        command,
-        cwd=project,
-        env={
-            "PATH": str(Path(sys.executable).parent),
-            "PYTHONPATH": str(project / "src"),
-            "HOME": str(project),
-            "DAGSTER_DISABLE_TELEMETRY": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )

@@ -1,22 +1,17 @@
 """The built wheel: what is in it, and what it can do in an empty environment away from the checkout."""
 
-import os
-import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli_access import RECORDED, RECORDED_STEPS, Said
+from tests.cli_access import RECORDED, RECORDED_STEPS
 from tests.integration import test_local_postgres as local
+from tests.integration.packaging_access import PACKAGES, REPOSITORY, Environment, build_wheel, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 
-REPOSITORY = Path(__file__).parents[2]
-PACKAGES = ("stepacc_core", "stepacc_dagster")
 COMPILED = ("__pycache__", ".pyc")
 LIGHT = """
 import sys
@@ -38,47 +33,10 @@ OF_PYDANTIC_AND_YAML = {
 }
 
 
-def run(*command: str | Path, **environment: str) -> Said:
-    """Run a program that sees nothing of this checkout."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(
-        command, cwd="/", env={**kept, **environment}, capture_output=True, text=True, check=False, timeout=900
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy of the sources, so that no earlier build can add to it."""
-    copy = tmp_path_factory.mktemp("sources")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, copy)
-    for package in PACKAGES:
-        shutil.copytree(REPOSITORY / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "tests").mkdir()
-    (copy / "tests" / "__init__.py").touch()
-    built = run(sys.executable, "-m", "build", "--wheel", "--outdir", copy / "dist", copy)
-    assert built.code == 0, built.err
-    [path] = (copy / "dist").iterdir()
-    return path
-
-
-class Environment:
-    """A virtual environment with the wheel in it."""
-
-    def __init__(self, folder: Path, wheel: Path, extras: str = "") -> None:
-        self.bin = folder / "bin"
-        made = run(sys.executable, "-m", "venv", folder)
-        assert made.code == 0, made.err
-        installed = run(
-            self.bin / "python", "-m", "pip", "install", "--constraint", REPOSITORY / "constraints.txt",
-            f"{wheel}{extras}",
-        )  # fmt: skip
-        assert installed.code == 0, installed.err
-
-    def stepacc(self, *arguments: str | Path, **environment: str) -> Said:
-        """Run the installed command."""
-        return run(self.bin / "stepacc", *arguments, **environment)
+    """The wheel."""
+    return build_wheel(tmp_path_factory.mktemp("sources"))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""How mycompany evaluates its agents."""
