@@ -1,6 +1,7 @@
 """`stepacc lineage`: from an annotation to the scores that used it, from a trace or session to what made its scores."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -438,6 +439,21 @@ def test_by_sql_every_revision_has_its_scores_or_a_row_without(scene: Scene) -> 
         ("refund 1", False, 4, 2),
         ("refund 2", True, 3, 3),
     ]
+
+
+DOC = (Path(__file__).parents[2] / "docs" / "lineage.md").read_text("utf-8")
+STATEMENTS = re.findall(r"^```sql\n(.*?)^```\n(?:\n```\n┃(.*?)┃\n)?", DOC, flags=re.MULTILINE | re.DOTALL)
+"""Each statement of the page on lineage, and the heads of the columns that the page shows of its result."""
+
+
+@pytest.mark.parametrize(("statement", "heads"), STATEMENTS, ids=range(len(STATEMENTS)))
+@pytest.mark.usefixtures("scene")
+def test_the_statements_of_the_page_run_and_give_the_columns_it_shows(statement: str, heads: str) -> None:
+    said = stepacc("db", "query", statement)
+
+    assert said.code == 0
+    shown_heads = [head.strip() for line in said.out.splitlines() if line.startswith("┃") for head in line.split("┃")]
+    assert [head.strip() for head in heads.split("┃")] == [*filter(None, shown_heads)] or not heads
 
 
 EVALUATIONS = st.lists(
