@@ -1,7 +1,8 @@
 """The local code location: every source that has a `defs.yaml` in the local folder.
 
 `workspace.yaml` loads this module. The folder is `STEPACC_DEFS`, else `defs` in the local home (`STEPACC_HOME`). A
-Dagster project of your own loads the component by itself and has no need of this module.
+Dagster project of your own loads the component by itself and has no need of this module; of its files the commands read
+`type` and `attributes`, and leave what else Dagster does with them to it.
 """
 
 import logging
@@ -24,7 +25,6 @@ from stepacc_dagster.local.home import local_home
 from stepacc_dagster.sources import Source
 
 _TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.StepAccuracyComponent")
-_KEYS = {"type", "attributes", "requirements"}
 
 
 def defs_folder() -> Path:
@@ -110,11 +110,5 @@ def _read(path: Path) -> ValueAndSourcePositionTree:
     value = documents[0].value if documents else None
     if not isinstance(value, dict) or value.get("type") not in _TYPES:
         msg = f"{path} is no source: write `type: {_TYPES[0]}` and its `attributes`."
-        raise ConfigError(msg)
-    if unknown := sorted(set(map(str, value)) - _KEYS):
-        msg = (
-            f"{path} has `{unknown[0]}`, which only a Dagster project reads; here are {', '.join(sorted(_KEYS))}, and "
-            "`assets` under `attributes` says group, owners, tags, key prefix and automation condition."
-        )
         raise ConfigError(msg)
     return documents[0]

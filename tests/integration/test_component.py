@@ -246,7 +246,6 @@ def test_without_a_setting_the_folder_lies_in_the_local_home(tmp_path: Path, mon
         ("- a\n", "is no source"),
         ("a: [\n", "cannot be read as YAML: while parsing a flow node"),
         (source_yaml() + "---\na: 1\n", " has 2 documents; give each source a defs.yaml of its own."),
-        (source_yaml() + "post_processing: {}\n", " has `post_processing`, which only a Dagster project reads"),
         (f"type: {TYPE}\n", ":1, attribute `source`: Field required"),
         (f"type: {TYPE}\nattributes: [a]\n", ":2: Input should be a valid dictionary"),
         (source_yaml(extra="  nope: 1\n"), ":5, attribute `nope`: Extra inputs are not permitted; given 1."),
@@ -342,6 +341,12 @@ def test_bytes_that_are_no_text_are_named_too(folder: Path) -> None:
     path.write_bytes(b"type: \xff\xfe")
     with pytest.raises(ConfigError, match=r"bad/defs\.yaml cannot be read as YAML"):
         load_sources(folder)
+
+
+def test_what_only_a_project_makes_use_of_is_left_to_it(folder: Path) -> None:
+    document = {"type": TYPE, "attributes": LEAST, "requirements": {"env": ["A"]}, "post_processing": {"assets": []}}
+    write(folder, "ours", yaml.safe_dump(document))
+    assert load_sources(folder) == [source_of(LEAST)]
 
 
 def test_two_files_cannot_have_one_source(folder: Path) -> None:
