@@ -56,7 +56,7 @@ def _tell(section: Section, *, as_json: bool) -> None:
             emit_json({"about": section.about, **dataclasses.asdict(finding)})
         return
     console = out()
-    console.print(Text.assemble(cell(section.about), style="bold"))
+    console.print(Text.assemble(cell(section.about), style="bold"), soft_wrap=True)
     table = Table.grid(padding=(0, 1))
     table.add_column(width=max(map(len, LEVELS)) + 2, justify="right")
     table.add_column(overflow="fold")

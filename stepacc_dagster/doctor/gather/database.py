@@ -29,17 +29,21 @@ _FORBIDDEN = sa.text("""
     JOIN pg_namespace space ON space.oid = relation.relnamespace
     CROSS JOIN LATERAL unnest(CASE
         WHEN relation.relkind = 'S' THEN CASE WHEN relation.relname = 'arrivals' THEN ARRAY['USAGE'] END
-        WHEN relation.relkind = 'v' OR relation.relname = 'alembic_version' THEN ARRAY['SELECT']
+        WHEN relation.relname = ANY(:replaced) THEN ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']
+        WHEN relation.relname = ANY(:changed) THEN ARRAY['SELECT', 'INSERT', 'UPDATE']
         WHEN relation.relname = 'annotations' THEN ARRAY['SELECT', 'INSERT']
-        WHEN relation.relname IN ('spans', 'sessions') THEN ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']
-        ELSE ARRAY['SELECT', 'INSERT', 'UPDATE']
+        ELSE ARRAY['SELECT']
     END) privilege
     WHERE space.nspname = :schema AND relation.relkind IN ('r', 'v', 'S')
       AND NOT CASE relation.relkind WHEN 'S' THEN has_sequence_privilege(relation.oid, privilege)
                                     ELSE has_table_privilege(relation.oid, privilege) END
     ORDER BY privilege DESC, relation.relname
 """)
-"""What the statements of `storage` need: annotations are never updated, and only spans and sessions ever deleted."""
+_WRITTEN = {
+    "replaced": ["spans", "sessions"],
+    "changed": ["otel_spans", "traces", "scores", "score_metadata", "feeds", "windows", "window_scores"],
+}
+"""What the work writes to: annotations are never updated, and little is ever deleted."""
 
 
 def gather_database(engine: sa.Engine) -> Database:
@@ -60,7 +64,7 @@ def _schema(connection: sa.Connection) -> Schema | None:
         return Schema(None, expected, newer=False, may_upgrade=owned, forbidden=("USAGE on the schema stepacc",))
     if connection.scalar(sa.select(sa.func.to_regclass(f"{SCHEMA}.alembic_version"))) is None:
         return None
-    forbidden = tuple(f"{privilege} on {name}" for privilege, name in connection.execute(_FORBIDDEN, names))
+    forbidden = tuple(f"{privilege} on {name}" for privilege, name in connection.execute(_FORBIDDEN, names | _WRITTEN))
     if "SELECT on alembic_version" in forbidden:
         return Schema(None, expected, newer=False, may_upgrade=owned, forbidden=forbidden)
     revision = current_revision(connection)
