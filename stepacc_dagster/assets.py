@@ -1,7 +1,7 @@
 """The assets of a source: what it reads, the canonical traces, and the scores of its metric."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import dagster as dg
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scoring import WindowScores, score_window
 from stepacc_dagster.sources import Evaluator, Source, evaluator_of, reader_version
 from stepacc_dagster.stores.base import TraceStore
+from stepacc_dagster.stores.errors import UnfollowableError
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.windows import Window
 
@@ -122,7 +123,8 @@ def _ready(context: dg.AssetExecutionContext, source: Source) -> Iterator[tuple[
     with _database(context, source) as engine, ExitStack() as stack:
         with _permanent_errors_end_the_step():
             store = stack.enter_context(opened_store(source, engine))
-            observe(engine, store, source)
+            with suppress(UnfollowableError):  # what is asked for is ingested all the same
+                observe(engine, store, source)
         yield engine, store
 
 

@@ -22,6 +22,7 @@ from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.sources import Evaluator, Source, reader_version
 from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
 from stepacc_dagster.storage.locks import lock
+from stepacc_dagster.stores.errors import UnfollowableError
 
 _UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -55,17 +56,22 @@ def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
     def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         database: StepaccDatabase = getattr(context.resources, resource_key(source))
         with database.engine() as engine:
-            with opened_store(source, engine) as store:
-                noted = observe(engine, store, source)
+            noted = _noted(engine, source)
             asked = requested_runs(context.instance, engine, source, evaluator)
         if not asked:
-            return dg.SkipReason(
-                f"Everything is up to date, or being brought up to date; {len(noted)} windows changed."
-            )
+            return dg.SkipReason(f"Everything is up to date, or being brought up to date. {noted}")
         ensure_pool_limit(context.instance, evaluator.metric.manifest)
         return dg.SensorResult(run_requests=[_run_request(source, evaluator, run) for run in asked])
 
     return changes
+
+
+def _noted(engine: sa.Engine, source: Source) -> str:
+    try:
+        with opened_store(source, engine) as store:
+            return f"{len(observe(engine, store, source))} windows changed in the store."
+    except UnfollowableError as error:
+        return str(error)  # annotations and the metric are followed all the same
 
 
 def requested_runs(

@@ -18,6 +18,7 @@ from stepacc_dagster.daemon_backfills import daemon_is_alive, states
 from stepacc_dagster.definitions import defs_folder, load_sources
 from stepacc_dagster.local.evaluation import LocalEvaluation, local_evaluation
 from stepacc_dagster.storage.comparison import VersionScores
+from stepacc_dagster.stores.errors import UnfollowableError
 
 _SHOWN = 10
 _SUCCESS = "COMPLETED_SUCCESS"
@@ -91,7 +92,10 @@ def _backfill(  # noqa: PLR0913 (the command's options)
 ) -> bool:
     with local_evaluation(name) as evaluation:
         keys = evaluation.partition_keys(first, last)
-        evaluation.observe()
+        try:
+            evaluation.observe()
+        except UnfollowableError as error:
+            note(f"{name}: {error} Until then, `--only all` is the way to ingest what is new.")
         planned = plan(evaluation.states(keys), keys, only)
         _tell_plan(evaluation, keys, planned, as_json=as_json)
         if dry_run or not planned:

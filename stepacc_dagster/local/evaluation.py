@@ -1,7 +1,7 @@
 """Evaluating local sources in this process: real Dagster runs on the local instance, without a daemon."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -118,7 +118,7 @@ class LocalEvaluation:
             yield from self.score(keys)
         yield from self.score(self._homes_outside(keys))
 
-    def score(self, keys: Sequence[str]) -> Iterator[RunOutcome]:
+    def score(self, keys: Iterable[str]) -> Iterator[RunOutcome]:
         """Score partitions as they were ingested last, neighbouring ones together."""
         for run in self._neighbours(keys):
             for chunk in self._chunks(run):
@@ -126,11 +126,14 @@ class LocalEvaluation:
 
     def bring_up_to_date(self, planned: Sequence[Planned]) -> Iterator[RunOutcome]:
         """Ingest what is to be ingested, then score all, and then the homes of sessions that changed by it."""
-        for run in self._neighbours([window.key for window in planned if window.ingest]):
+        ingested = [window.key for window in planned if window.ingest]
+        for run in self._neighbours(ingested):
             yield from self.ingest(run)
         keys = [window.key for window in planned]
         yield from self.score(keys)
-        yield from self.score([key for key in self._ingested_and_due(self.all_keys()) if key not in set(keys)])
+        if ingested:
+            due = set(self._ingested_and_due(self.all_keys())) - set(keys)
+            yield from self.score(due.intersection(self._homes_outside(sorted(ingested))))
 
     def all_keys(self) -> list[str]:
         """Return all partition keys of the source, oldest first."""
@@ -142,7 +145,11 @@ class LocalEvaluation:
             return window_states(connection, wanted_of(self.source, self._evaluator, keys))
 
     def observe(self) -> tuple[str, ...]:
-        """Ask the store what changed, and note it; return the windows."""
+        """Ask the store what changed, and note it; return the windows.
+
+        Raises:
+            UnfollowableError: the store tells nothing of what changed in it.
+        """
         with opened_store(self.source, self._engine) as store:
             return observe(self._engine, store, self.source)
 
@@ -174,7 +181,7 @@ class LocalEvaluation:
     def _ingested_and_due(self, keys: Sequence[str]) -> list[str]:
         return [state.window_key for state in self.states(keys) if state.score_due and not state.ingest_due]
 
-    def _neighbours(self, keys: Sequence[str]) -> list[list[str]]:
+    def _neighbours(self, keys: Iterable[str]) -> list[list[str]]:
         return neighbours(keys, self.all_keys())
 
     def _homes_outside(self, keys: Sequence[str]) -> list[str]:

@@ -8,11 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from stepacc_core.conventions.values import flattened
-from stepacc_core.errors import ConfigError
 from stepacc_core.model import RawSpan
 from stepacc_dagster.storage.annotations import AnnotationEntry
 from stepacc_dagster.stores import values
 from stepacc_dagster.stores.base import Changes
+from stepacc_dagster.stores.errors import UnfollowableError
 from stepacc_dagster.stores.serials import SerialCursor, SerialTable, bounds
 from stepacc_dagster.stores.settings import TableSettings
 from stepacc_dagster.stores.sql import by_trace, floored, length_in, qualified, quoted, read_only, stream, window_keys
@@ -63,14 +63,14 @@ class TableReader:
         """Return the windows of traces with rows that arrived since a cursor.
 
         Raises:
-            ConfigError: the mapping names no column `arrival`.
+            UnfollowableError: the mapping names no column `arrival`.
         """
         if self.settings.columns.arrival is None:
             msg = (
                 f"What changed in {self._name} cannot be told: name under columns.arrival the column that tells new "
                 "rows, a number from a sequence or the time of the last write."
             )
-            raise ConfigError(msg)
+            raise UnfollowableError(msg)
         if self.checked.is_time("arrival"):
             return self._changes_by_time(cursor, kind)
         return self._changes_by_number(cursor, kind)

@@ -12,6 +12,7 @@ from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_de
 from stepacc_dagster.sources import Source
 from stepacc_dagster.stores.settings import MlflowSettings, OtelSpansSettings, TableColumns, TableSettings
 from tests.integration.evaluation_access import Workshop
+from tests.integration.following_access import Follower
 from tests.integration.store_access import DAY, SETTINGS, TRUE_CALLS, StoreName, load, run
 from tests.integration.test_store_changes import STORES, add_late_span
 
@@ -188,3 +189,33 @@ def _code_versions(source: Source) -> dict[str, str]:
 
 def _flat(steps: list[Any]) -> list[str]:
     return [name for step in steps for name in (step if isinstance(step, list) else [step])]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_late_span_of_a_followed_store_changes_its_trace_after_the_next_look_and_nothing_else(
+    workshop: Workshop, store: StoreName
+) -> None:
+    load(workshop.engine, store)
+    late = min(TRUE_CALLS[store])
+    follower = Follower(workshop, store=SETTINGS[store](), start_date="2026-11-01")
+    assert DAY.key in {key for run in follower.settle() for key in run.keys}
+    before = {row.partition_id: row for row in workshop.current()}
+    assert follower.look() == []
+    add_late_span(workshop.engine, store, late)
+    assert [(run.keys, run.ingest) for run in follower.settle()] == [((DAY.key,), True)]
+    after = {row.partition_id: row for row in workshop.current()}
+    assert {ident for ident, row in after.items() if row.steps_hash != before[ident].steps_hash} == {late}
+    assert {ident for ident, row in after.items() if row.id != before[ident].id} == {late}
+
+
+def test_a_table_that_tells_nothing_of_changes_is_ingested_all_the_same(workshop: Workshop) -> None:
+    run(workshop.engine, "CREATE TABLE agent_spans (t text, s text, n text, at bigint, tool text)")
+    run(workshop.engine, "INSERT INTO agent_spans VALUES ('t', 'a', 'execute_tool x', :at, 'x')", at=DAY.start_ns + 1)
+    columns = TableColumns("t", "s", "n", "at")
+    store = TableSettings("agent_spans", columns, attribute_columns={"gen_ai.tool.name": "tool"})
+    assert workshop.run(DAY.key, store=store, start_date="2026-11-01").success
+    assert [row.partition_id for row in workshop.current()] == ["t"]
+    follower = Follower(workshop, store=store, start_date="2026-11-01")
+    assert follower.look() == []
+    workshop.annotate("trace", "t", ["x"])
+    assert [(run.keys, run.ingest) for run in follower.settle()] == [((DAY.key,), False)]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.stores.base import Changes
-from stepacc_dagster.stores.errors import StoreSchemaError
+from stepacc_dagster.stores.errors import StoreSchemaError, UnfollowableError
 from stepacc_dagster.stores.settings import MlflowSettings, PhoenixSettings, TableColumns, TableSettings
 from stepacc_dagster.windows import window_of
 from tests.integration.store_access import DAY, DAY_BEFORE, opened, read, run, tool_steps
@@ -163,7 +163,7 @@ def test_the_fewest_columns_are_enough(engine: sa.Engine) -> None:
         ("agent", "UNSET", None),
         ("run", "UNSET", None),
     ]
-    with opened(engine, settings(few)) as reader, pytest.raises(ConfigError, match=r"columns\.arrival"):
+    with opened(engine, settings(few)) as reader, pytest.raises(UnfollowableError, match=r"columns\.arrival"):
         reader.changes(None, "daily")
 
 
