@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ def _faults_of(page: Page) -> list[str]:
             faults.append(f"console: {message.text}")
 
     def answered(response: Response) -> None:
-        if not response.ok:
+        if response.status >= HTTPStatus.BAD_REQUEST:
             faults.append(f"{response.url} answered {response.status}")
 
     def finished(request: Request) -> None:
