@@ -12,9 +12,15 @@ from stepacc_dagster.sources import Evaluator
 from stepacc_dagster.storage.canonical import Ingested
 from stepacc_dagster.tally import Scored, Unscored, WindowTally
 
+CONTENT = frozenset({"hint", "worst", "without_score", "failed_by_code", "not_applicable_by_reason"})
+"""Entries of a score table's metadata that name what was found in traces, or quote it."""
+
 _SHOWN_STEPS = 8
 _SHOWN_NAME = 80
 _SHOWN_REASON = 400
+_SHOWN_ID = 8
+"""Characters of a trace's id in tables, as in those of the commands; commands take the beginning of an id."""
+_DIGITS = 4
 _PLAIN = re.compile(r"[\w.:/-]{1,80}")
 _MARKUP = re.compile(r"[\\|`*~\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """What Markdown reads as more than text; an underscore within a word is none of it."""
@@ -61,7 +67,11 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
     nothing = {"note": "There is nothing to score in this window."}
     return {
         **({} if tally.occurrences or scores.unsettled.occurrences else nothing),
-        **{name: value for name, value in numbers.items() if value is not None and math.isfinite(value)},
+        **{
+            name: round(value, _DIGITS)
+            for name, value in numbers.items()
+            if value is not None and math.isfinite(value)
+        },
         **({"hint": dg.MetadataValue.md(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
         "worst": dg.MetadataValue.md(_worst_table(tally)),
         **({"without_score": dg.MetadataValue.md(_unscored_table(unscored))} if unscored else {}),
@@ -76,10 +86,10 @@ def _worst_table(tally: WindowTally) -> str:
     if not tally.worst:
         return "Nothing was scored."
     rows = [
-        f"| {entry.score:.3f} | {_occurrence(entry)} | {_steps(entry.expected)} | {_steps(entry.actual)} |"
+        f"| {entry.score:.3f} | {_steps(entry.expected)} | {_steps(entry.actual)} | {_occurrence(entry)} |"
         for entry in tally.worst
     ]
-    return "\n".join(["| score | occurrence | expected | observed |", "|---|---|---|---|", *rows])
+    return "\n".join(["| score | expected | observed | occurrence |", "|---|---|---|---|", *rows])
 
 
 def _unscored_table(unscored: Sequence[Unscored]) -> str:
@@ -98,7 +108,8 @@ def _steps(steps: tuple[Any, ...]) -> str:
 
 def _occurrence(entry: Scored | Unscored) -> str:
     ident = entry.partition_id
-    shown = f"`{ident}`" if _PLAIN.fullmatch(ident) else _cell(ident, _SHOWN_NAME)
+    short = ident if len(ident) <= 2 * _SHOWN_ID else f"{ident[:_SHOWN_ID]}…"
+    shown = f"`{short}`" if _PLAIN.fullmatch(ident) else _cell(ident, _SHOWN_NAME)
     return f"{entry.partition_type} {shown}"
 
 

@@ -26,6 +26,7 @@ _COMMANDS = {
     "demo": ("demo:demo", "Score real traces on a local PostgreSQL, from nothing."),
     "dev": ("dev:dev", "Start the Dagster UI and daemon over the local database."),
     "doctor": ("doctor:doctor", "Say what is wrong with installation, database, Dagster and sources, and what to do."),
+    "erase": ("erase:erase_", "Remove what is stored of a trace, a session or a person, for good."),
     "import": ("landing:import_", "Land trace files in the database."),
     "ingest": ("materialize:ingest", "Turn landed spans into canonical traces, in Dagster runs."),
     "lineage": ("lineage:lineage", "Show which scores used an annotation, and what made those of a trace or session."),

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from stepacc_dagster.storage import erasure_sql
 from stepacc_dagster.storage.copy import copy_in, create_staging
 from stepacc_dagster.storage.locks import lock
-from stepacc_dagster.storage.tombstones import TargetKind
+from stepacc_dagster.storage.tombstones import TargetKind, is_buried
 
 Door = Literal["command", "landing", "ingest"]
 """Where an erasure happens: asked for, or where something erased before came again."""
@@ -96,9 +96,17 @@ class StagedErasure:
         """Add traces by their ids."""
         copy_in(self._conn, "given", erasure_sql.GIVEN, ((source, ident) for ident in trace_ids))
 
+    def add_traces_of_session(self, source: str, session_id: str) -> None:
+        """Add the traces of a session that were ingested."""
+        self._conn.execute(erasure_sql.ADD_TRACES_OF_SESSION, {"source": source, "session_id": session_id})
+
     def add_session(self, source: str, session_id: str) -> None:
         """Add a session: what is said of it and its scores. Its traces are added by themselves."""
         copy_in(self._conn, "named_sessions", erasure_sql.NAMED_SESSIONS, [(source, session_id)])
+
+    def add_erased_before(self, digest: str, sources: Collection[str]) -> None:
+        """Add the traces that were erased for the same target before, so that their windows are among those told."""
+        self._conn.execute(erasure_sql.ADD_ERASED_BEFORE, {"digest": digest, "sources": list(sources)})
 
     def count(self) -> Removed:
         """Count what would be removed."""
@@ -139,15 +147,15 @@ def erase_staged(conn: sa.Connection, staged: StagedErasure, request: Request) -
     Asking again for what is erased already changes nothing.
     """
     removed = staged.count()
-    target = {"kind": request.kind, "key": request.key, "source": request.source}
-    if removed.nothing and _is_buried(conn, target):
-        return removed
     staged.erase()
+    if removed.nothing and is_buried(conn, request.kind, request.key, request.source):
+        return removed
     values = {name: getattr(request, name) for name in ("source", "author", "reason")}
     erasure_id = conn.execute(
         _RECORD, values | asdict(removed) | {"target_type": request.kind, "target_digest": request.digest}
     ).scalar_one()
     staged.bury(erasure_id)
+    target = {"kind": request.kind, "key": request.key, "source": request.source}
     conn.execute(_BURY_TARGET, target | {"erasure_id": erasure_id})
     return removed
 
@@ -169,8 +177,3 @@ def erase_at_door(conn: sa.Connection, door: Door, source: str, found: Mapping[s
         staged.erase()
         values = {"door": door, "source": source, "cause": cause, **asdict(removed)}
         staged.bury(conn.execute(_RECORD_AT_DOOR, values).scalar_one())
-
-
-def _is_buried(conn: sa.Connection, target: Mapping[str, str]) -> bool:
-    query = sa.text("SELECT 1 FROM stepacc.tombstones WHERE kind = :kind AND key = :key AND source = :source")
-    return conn.scalar(query, target) is not None

@@ -20,6 +20,15 @@ PREPARED: dict[str, _Columns] = {
 }
 """The temporary tables that `PREPARE` fills, in this order."""
 
+ADD_TRACES_OF_SESSION = sa.text("""
+    INSERT INTO given SELECT source, trace_id FROM stepacc.traces WHERE source = :source AND session_id = :session_id
+""")
+ADD_ERASED_BEFORE = sa.text("""
+    INSERT INTO given SELECT tombstone.source, key FROM stepacc.tombstones tombstone
+    JOIN stepacc.erasures erasure ON erasure.id = erasure_id
+    WHERE kind = 'trace' AND target_digest = :digest AND tombstone.source = ANY(:sources)
+""")
+
 # A session that a trace was in before may have scores with its content; but it is no session of an erased trace.
 PREPARE = tuple(
     sa.text(statement)

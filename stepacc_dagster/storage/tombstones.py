@@ -33,6 +33,11 @@ _PEOPLE = sa.text(f"""
 _ALL_PEOPLE = sa.text(f"""
     SELECT key, erasure_id FROM stepacc.tombstones WHERE kind IN ('session', 'user') AND {_HERE}
 """)  # noqa: S608 (as above)
+_BURIED = sa.text("SELECT 1 FROM stepacc.tombstones WHERE kind = :kind AND key = :key AND source = :source")
+_MET = sa.text(f"""
+    SELECT 1 FROM stepacc.tombstones
+    WHERE kind = :kind AND key = :key AND (CAST(:source AS text) IS NULL OR {_HERE}) LIMIT 1
+""")  # noqa: S608 (as above)
 _ERASED_SESSIONS = sa.text("""
     SELECT session_id FROM stepacc.sessions
     WHERE source = :source AND session_id = ANY(:ids) AND erased_at IS NOT NULL
@@ -79,6 +84,16 @@ def erased_traces(conn: sa.Connection, source: str, trace_ids: Collection[str]) 
 def erased_people(conn: sa.Connection, source: str, digests: Collection[str] | None = None) -> Mapping[str, int]:
     """Return which of these digests, or of all, stand for erased sessions and users of a source, with the erasure."""
     return _found(conn, _ALL_PEOPLE if digests is None else _PEOPLE, source, digests)
+
+
+def is_buried(conn: sa.Connection, kind: TargetKind, key: str, source: str) -> bool:
+    """Tell whether there is a tombstone for just this."""
+    return conn.scalar(_BURIED, {"kind": kind, "key": key, "source": source}) is not None
+
+
+def was_erased(conn: sa.Connection, kind: TargetKind, key: str, source: str | None) -> bool:
+    """Tell whether this was erased in a source, or in any where none is given."""
+    return conn.scalar(_MET, {"kind": kind, "key": key, "source": source}) is not None
 
 
 def erased_targets(conn: sa.Connection, source: str, targets: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
