@@ -112,7 +112,8 @@ def switch(instance: dg.DagsterInstance, status: InstigatorStatus, name: str = S
     """Switch a sensor, as the UI does."""
     origin = RemoteInstigatorOrigin(repository_origin=REPOSITORY, instigator_name=name)
     state = InstigatorState(origin, InstigatorType.SENSOR, status, SensorInstigatorData(min_interval=30))
-    return instance.add_instigator_state(state)
+    known = instance.get_instigator_state(state.instigator_origin_id, state.selector_id)
+    return instance.update_instigator_state(state) if known else instance.add_instigator_state(state)
 
 
 def tick(instance: dg.DagsterInstance, state: InstigatorState, ago: float = 5, error: str | None = None) -> None:
