@@ -68,9 +68,7 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
     return {
         **({} if tally.occurrences or scores.unsettled.occurrences else nothing),
         **{
-            name: round(value, _DIGITS)
-            for name, value in numbers.items()
-            if value is not None and math.isfinite(value)
+            name: round(value, _DIGITS) for name, value in numbers.items() if value is not None and math.isfinite(value)
         },
         **({"hint": dg.MetadataValue.md(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
         "worst": dg.MetadataValue.md(_worst_table(tally)),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dagster as dg
 
-_PROCESS_TAG = "stepacc/process"
+_PROCESS_TAG = ".dagster/stepacc_process"  # of no use to people: Dagster hides tags that begin so
 _UNFINISHED = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 

@@ -36,6 +36,8 @@ from stepacc_dagster.storage.due import WindowState, window_states
 from stepacc_dagster.storage.opening import ready_engine
 from stepacc_dagster.storage.sessions import session_homes
 
+_LOCATION = "__repository__@stepacc"
+"""The code location of `workspace.yaml`, in whose jobs and timeline the UI then shows runs of commands too."""
 _QUIET: dict[str, Any] = {"loggers": {"silent": {}}}  # the command says itself what failed, and once
 
 
@@ -209,6 +211,7 @@ class LocalEvaluation:
         tags = {
             **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
             **process_tags(),
+            ".dagster/repository": _LOCATION,
             RANGE_START: keys[0],
             RANGE_END: keys[-1],
         }
