@@ -117,17 +117,21 @@ def _dagster_template(server: Server, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def dagster_instance(
-    server: Server,
-    migrated_url: str,
-    _dagster_template: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[dg.DagsterInstance]:
-    """A real local instance, empty, with `STEPACC_DATABASE_URL` naming the database of `migrated_url`."""
+def dagster_storage(server: Server, _dagster_template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A database of Dagster's own, which the environment names; no table has to be made in it."""
     with server.database(_dagster_template) as own:
         storage = sa.make_url(own).update_query_dict({"options": "-csearch_path=dagster"})
         storage = storage.set(drivername="postgresql+psycopg2")
         monkeypatch.setenv(DAGSTER_URL_VARIABLE, storage.render_as_string(hide_password=False))
-        with local_instance(tmp_path / "home", migrated_url) as instance:
-            yield instance
+        yield
+
+
+@pytest.fixture
+def dagster_instance(
+    migrated_url: str,
+    dagster_storage: None,  # noqa: ARG001 (where it keeps its runs)
+    tmp_path: Path,
+) -> Iterator[dg.DagsterInstance]:
+    """A real local instance, empty, with `STEPACC_DATABASE_URL` naming the database of `migrated_url`."""
+    with local_instance(tmp_path / "home", migrated_url) as instance:
+        yield instance

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from stepacc_dagster.database import DAGSTER_URL_VARIABLE
 from stepacc_dagster.local.interrupts import interrupts_kept
 from tests.cli_access import COMMAND, RECORDED, RECORDED_STEPS, stepacc, stepacc_process
 from tests.fidelity import TRACES, raw_spans
-from tests.integration.conftest import Server, opened
+from tests.integration.conftest import opened
 
 [TRACE_ID] = {span.trace_id for span in raw_spans(str(RECORDED.relative_to(TRACES)))}
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,17 +38,16 @@ def trace_on(day: int) -> str:
 
 @pytest.fixture
 def home(
-    server: Server, migrated_url: str, _dagster_template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
+    migrated_url: str,
+    dagster_storage: None,  # noqa: ARG001 (where commands keep their runs)
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
     """A folder of stepacc with the source `shop`, beside a migrated database and one for Dagster."""
-    with server.database(_dagster_template) as own:
-        storage = sa.make_url(own).update_query_dict({"options": "-csearch_path=dagster"})
-        storage = storage.set(drivername="postgresql+psycopg2")
-        monkeypatch.setenv(DAGSTER_URL_VARIABLE, storage.render_as_string(hide_password=False))
-        monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_url)
-        monkeypatch.setenv("STEPACC_HOME", str(tmp_path / "home"))
-        configure(tmp_path / "home")
-        yield tmp_path / "home"
+    monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_url)
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path / "home"))
+    configure(tmp_path / "home")
+    return tmp_path / "home"
 
 
 def configure(home: Path, **more: Any) -> None:

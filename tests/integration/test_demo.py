@@ -10,21 +10,19 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from stepacc_dagster.database import DAGSTER_URL_VARIABLE, connect_engine
+from stepacc_dagster.database import connect_engine
 from stepacc_dagster.demo import data
 from stepacc_dagster.demo.run import DemoOutcome, run_demo
 from stepacc_dagster.local.account import server_account
 from stepacc_dagster.local.binaries import Binaries, find_binaries, usable_by
 from tests.cli_access import COMMAND, Said, stepacc, stepacc_process
 from tests.integration import test_local_postgres as local
-from tests.integration.conftest import Server
 
 plain = local.plain
 plain_home = local.plain_home
@@ -168,16 +166,15 @@ def test_programs_that_only_root_can_reach_are_copied_to_a_folder_that_was_not_t
 
 @pytest.fixture
 def elsewhere(
-    server: Server, migrated_url: str, _dagster_template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+    migrated_url: str,
+    dagster_storage: None,  # noqa: ARG001 (where the demo keeps its runs)
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
     """The URL of a migrated database, with one for Dagster beside it and a home of its own."""
-    with server.database(_dagster_template) as own:
-        storage = sa.make_url(own).update_query_dict({"options": "-csearch_path=dagster"})
-        storage = storage.set(drivername="postgresql+psycopg2")
-        monkeypatch.setenv(DAGSTER_URL_VARIABLE, storage.render_as_string(hide_password=False))
-        monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_url)
-        monkeypatch.setenv("STEPACC_HOME", str(tmp_path / "home"))
-        yield migrated_url
+    monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_url)
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path / "home"))
+    return migrated_url
 
 
 def demo_on(url: str, today: date) -> tuple[DemoOutcome, list[str]]:

@@ -13,6 +13,7 @@ from tests.integration.conftest import (
     _dagster_template,
     _migrated_template,
     dagster_instance,
+    dagster_storage,
     migrated_engine,
     migrated_url,
     server,
@@ -20,7 +21,15 @@ from tests.integration.conftest import (
 from tests.integration.evaluation_access import Workshop
 from tests.live.servers import LiveServer, running_mlflow, running_phoenix
 
-__all__ = ["_dagster_template", "_migrated_template", "dagster_instance", "migrated_engine", "migrated_url", "server"]
+__all__ = [
+    "_dagster_template",
+    "_migrated_template",
+    "dagster_instance",
+    "dagster_storage",
+    "migrated_engine",
+    "migrated_url",
+    "server",
+]
 
 PROGRAMS = Path(__file__).parents[2] / ".venv-live" / "bin"
 RUNNING: dict[str, Callable[[Path, str, Path], AbstractContextManager[LiveServer]]] = {
