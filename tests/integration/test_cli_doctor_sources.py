@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from dagster._core.scheduler.instigation import InstigatorStatus
 
 from stepacc_core.model import RawSpan
+from stepacc_core.policy import StepPolicy
 from stepacc_dagster.sources import FollowSettings, SettleSettings
 from tests.integration import store_access
 from tests.integration.doctor_access import SENSOR, Examined, beat, describe, doctor, switch, tick
@@ -205,6 +206,9 @@ def test_windows_never_ingested_are_told_until_they_are(workshop: Workshop) -> N
     follower = Follower(workshop)
     asked = follower.look()
     expect(doctor(), f"3 windows ({MONDAY} to {WEDNESDAY}) with new traces never ingested; the runs", "note", "Wait")
+    workshop.execute("UPDATE stepacc.windows SET request_again_at = request_again_at - interval '1 day'")
+    expect(doctor(), f"3 windows ({MONDAY} to {WEDNESDAY}) with new traces never ingested.", "warning", "backfill")
+    workshop.execute("UPDATE stepacc.windows SET request_again_at = request_again_at + interval '1 day'")
     unfollowed(workshop)
     expect(doctor(), f"3 windows ({MONDAY} to {WEDNESDAY}) with new traces never ingested.", "warning", "backfill")
     for run in asked:
@@ -346,7 +350,7 @@ def entered(trace_id: str, key: str, agent: str, session: str | None = None) -> 
     ]
 
 
-def test_an_agent_that_begins_many_alignments_is_told_as_the_run_tells_it(workshop: Workshop, home: Path) -> None:
+def test_an_agent_that_begins_many_alignments_is_told_as_the_run_tells_it(workshop: Workshop) -> None:
     workshop.land(*(entered(f"e {n}", MONDAY, "Boss") for n in range(3)))
     Follower(workshop).settle()
     found = doctor()
@@ -354,8 +358,6 @@ def test_an_agent_that_begins_many_alignments_is_told_as_the_run_tells_it(worksh
     assert "`step_policy: {entry_agent: root}`" in found.one("Agent `Boss`").what
     run = str(workshop.metadata("step_accuracy_scores", MONDAY)["hint"])
     assert run == found.one("Agent `Boss`").what.replace("3 of 6", "3 of 4")
-    describe(home, step_policy="{entry_agent: root}")
-    assert not doctor().says("Boss")
 
 
 def test_an_agent_that_begins_sessions_is_told_too(workshop: Workshop, home: Path) -> None:
@@ -368,8 +370,25 @@ def test_an_agent_that_begins_sessions_is_told_too(workshop: Workshop, home: Pat
 
 def test_few_such_traces_or_tools_are_no_reason(workshop: Workshop) -> None:
     workshop.land(*(entered(f"e {n}", MONDAY, "Boss") for n in range(2)))
-    workshop.land(*(agent_trace(f"f {n}", MONDAY, "log", "search", task="refund") for n in range(4)))
+    for n in range(4):
+        root, log, search = agent_trace(f"f {n}", MONDAY, "log", "search", task="refund")
+        workshop.land([root, replace(log, name="log"), search])
     Follower(workshop).settle()
+    assert not doctor().says("unexpected step")
+
+
+def test_a_setting_that_is_made_is_not_asked_for(workshop: Workshop, home: Path) -> None:
+    for n in range(3):
+        request, boss, search = entered(f"e {n}", MONDAY, "Boss")
+        start = (boss.start_time_unix_nano or 0) + 1_000
+        helper = {**boss.attributes, "gen_ai.agent.name": "Helper"}
+        workshop.land(
+            [request, boss, replace(boss, span_id="2", start_time_unix_nano=start, attributes=helper), search]
+        )
+    policy = StepPolicy(entry_agent="root")
+    describe(home, step_policy="{entry_agent: root}")
+    Follower(workshop, step_policy=policy).settle()
+    assert "Agent `Helper`" in str(workshop.metadata("step_accuracy_scores", MONDAY)["hint"])
     assert not doctor().says("unexpected step")
 
 
