@@ -88,7 +88,8 @@ def _score(  # noqa: PLR0913, PLR0917 (one call, to keep the try above short)
     evaluated: Evaluated,
     seen: _Seen,
 ) -> WindowScores:
-    tally = WindowTally(lower_is_better=evaluator.metric.manifest.direction == "lower_is_better")
+    lower_is_better = evaluator.metric.manifest.direction == "lower_is_better"
+    tally = WindowTally(lower_is_better=lower_is_better, policy=source.step_policy)
     names = {
         "metric": evaluated.metric,
         "metric_version": evaluated.metric_version,

@@ -9,6 +9,7 @@ from typing import Any
 from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Evaluation
 from stepacc_core.model import CanonicalPartition, PartitionType
+from stepacc_core.policy import LITERAL, StepPolicy
 
 _KEPT_SCORES = 10
 _KEPT_FAILURES = 20
@@ -50,6 +51,8 @@ class WindowTally:
 
     lower_is_better: bool = False
     """Direction of the metric: the highest scores are the worst then."""
+    policy: StepPolicy = LITERAL
+    """What of a trace was no step."""
     scored: int = 0
     skipped: int = 0
     failed: Counter[str] = field(default_factory=Counter)
@@ -93,7 +96,7 @@ class WindowTally:
     @property
     def entry_agent_hint(self) -> str | None:
         """What to set when one agent begins many alignments without being expected; None where that is not so."""
-        return entry_agent_hint(self.stray_agents, self.scored)
+        return entry_agent_hint(self.stray_agents, self.scored, self.policy)
 
     def skip(self) -> None:
         """Count an occurrence nobody annotated, which the source's setting leaves out."""
@@ -136,15 +139,16 @@ class WindowTally:
         self.worst = worst(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
 
 
-def entry_agent_hint(stray_agents: Mapping[str, int], scored: int) -> str | None:
+def entry_agent_hint(stray_agents: Mapping[str, int], scored: int, policy: StepPolicy) -> str | None:
     """Return what to set when one agent begins many alignments without being expected; None where that is not so.
 
     Args:
         stray_agents: alignments by the agent that is their first, unexpected step.
         scored: all alignments looked at.
+        policy: by which they were made; where it has the setting already there is nothing to set.
     """
     ((name, count),) = Counter(stray_agents).most_common(1) or [("", 0)]
-    if count < _HINT_FROM or count < _HINT_SHARE * scored:
+    if policy.entry_agent == "root" or count < _HINT_FROM or count < _HINT_SHARE * scored:
         return None
     return (
         f"Agent `{name}` is the first, unexpected step of {count} of {scored} alignments. If it is the agent "

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stepacc_core.model import PartitionType
 from stepacc_dagster.doctor.coverage import Annotated, Coverage
-from stepacc_dagster.sources import Evaluator
+from stepacc_dagster.sources import Evaluator, Source
 from stepacc_dagster.storage.settling import Settling, is_open
 from stepacc_dagster.tally import entry_agent_hint, unexpected_first_step
 from stepacc_dagster.windows import moment
@@ -142,11 +142,13 @@ def annotated_of(conn: sa.Connection, source: str, kind: PartitionType) -> list[
     return [Annotated(*row) for row in conn.execute(sa.text(statement), names)]
 
 
-def newest_scores(conn: sa.Connection, source: str, evaluator: Evaluator) -> tuple[list[tuple[str, int]], str | None]:
+def newest_scores(
+    conn: sa.Connection, source: Source, evaluator: Evaluator
+) -> tuple[list[tuple[str, int]], str | None]:
     """Return why the newest occurrences without a score have none, by code, and the hint of the entry agent."""
     manifest = evaluator.metric.manifest
     names = {
-        "source": source,
+        "source": source.name,
         "metric": manifest.name,
         "version": manifest.version,
         "config_hash": evaluator.config_hash,
@@ -156,9 +158,9 @@ def newest_scores(conn: sa.Connection, source: str, evaluator: Evaluator) -> tup
     reasons = Counter(row.why for row in rows if row.why)
     begun = {(row.partition_type, row.partition_id): _first(row.first_step) for row in rows if row.status == "scored"}
     strays = {occurrence: name for occurrence, name in begun.items() if name}
-    agents = set(_agents(conn, source, list(strays)))
+    agents = set(_agents(conn, source.name, list(strays)))
     counted = Counter(name for occurrence, name in strays.items() if (*occurrence, name) in agents)
-    return reasons.most_common(), entry_agent_hint(counted, len(begun))
+    return reasons.most_common(), entry_agent_hint(counted, len(begun), source.step_policy)
 
 
 def sources_in(conn: sa.Connection) -> set[str]:

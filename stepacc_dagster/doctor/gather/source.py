@@ -116,7 +116,7 @@ def gather_sample(engine: sa.Engine, source: Source, evaluator: Evaluator, work:
     """Read the newest traces and scores of a source: so many that it takes a moment, however many there are."""
     with reading(engine) as conn:
         traces, gone = queries.count_traces(conn, source.name)
-        reasons, hint = queries.newest_scores(conn, source.name, evaluator)
+        reasons, hint = queries.newest_scores(conn, source, evaluator)
         oldest = None
         if work.open_window:
             oldest = queries.oldest_open(conn, source.name, work.open_window, source.settling.at(work.now))
@@ -126,7 +126,7 @@ def gather_sample(engine: sa.Engine, source: Source, evaluator: Evaluator, work:
             oldest_open=oldest,
             annotated=tuple(_annotated(conn, source, evaluator)),
             reasons=tuple(reasons),
-            hint=None if source.step_policy.entry_agent == "root" else hint,
+            hint=hint,
         )
 
 
