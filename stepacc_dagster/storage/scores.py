@@ -41,19 +41,27 @@ _REPLACED = [*_RESULT, "expected_from", "evaluated_at"]
 _SHARED = ["source", "window_key", "metric", "metric_version", "config_hash", "dagster_run_id"]
 _KEY = ["partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
 
-# statement_timestamp(), not now(): the transaction may have begun long before it got the lock, and what is written
-# last must be confirmed last. Where the evaluation is there already, its result stays, unless a score replaces a
-# failure; the partition may have moved to another window, session or task since.
+# What is written last must be confirmed last. Hence statement_timestamp(), not now(), for the transaction may have begun
+# long before it got the lock; and later than what the partition has in this window, for the server's clock may have gone
+# back: looked up once, through the index of the window, whatever the planner believes of the table.
+# Where the evaluation is there already, its result stays, unless a score replaces a failure; the partition may have
+# moved to another window, session or task since.
 _WRITE = sa.text(f"""
     WITH given AS (
         SELECT DISTINCT ON ({", ".join(_KEY)}) * FROM staged_scores
         ORDER BY {", ".join(_KEY)}, (status = 'scored') DESC, place DESC
     ),
+    before AS MATERIALIZED (
+        SELECT partition_type, partition_id, max(confirmed_at) AS newest FROM stepacc.scores
+        WHERE source = :source AND window_key = :window_key AND metric = :metric AND metric_version = :metric_version
+          AND config_hash = :config_hash
+        GROUP BY partition_type, partition_id
+    ),
     written AS (
         INSERT INTO stepacc.scores AS present ({", ".join([*_SHARED, *_OWN])}, evaluated_at, confirmed_at)
         SELECT {", ".join(f":{name}" for name in _SHARED)}, {", ".join(_OWN)},
-               statement_timestamp(), statement_timestamp()
-        FROM given ORDER BY {", ".join(_KEY)}
+               statement_timestamp(), greatest(statement_timestamp(), newest + interval '1 microsecond')
+        FROM given LEFT JOIN before USING (partition_type, partition_id) ORDER BY {", ".join(_KEY)}
         ON CONFLICT (source, partition_type, partition_id, metric, metric_version, config_hash, annotation_id,
                      reference_hash, steps_hash)
         DO UPDATE SET confirmed_at = excluded.confirmed_at, dagster_run_id = excluded.dagster_run_id,
@@ -99,9 +107,13 @@ _RETIRE = sa.text(f"""
       )
       AND NOT EXISTS (
           SELECT 1 FROM stepacc.traces trace
-          WHERE trace.source = :source AND {is_open("trace")}
-            AND CASE present.partition_type WHEN 'trace' THEN trace.trace_id ELSE trace.session_id END
-                = present.partition_id
+          WHERE present.partition_type = 'trace' AND trace.source = :source AND trace.trace_id = present.partition_id
+            AND {is_open("trace")}
+      )
+      AND NOT EXISTS (
+          SELECT 1 FROM stepacc.traces trace
+          WHERE present.partition_type = 'session' AND trace.source = :source
+            AND trace.session_id = present.partition_id AND {is_open("trace")}
       )
 """)  # noqa: S608 (parts of this package)
 
