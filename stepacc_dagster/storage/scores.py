@@ -41,9 +41,9 @@ _REPLACED = [*_RESULT, "expected_from", "evaluated_at"]
 _SHARED = ["source", "window_key", "metric", "metric_version", "config_hash", "dagster_run_id"]
 _KEY = ["partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
 
-# What is written last must be confirmed last. Hence statement_timestamp(), not now(), for the transaction may have begun
-# long before it got the lock; and later than what the partition has in this window, for the server's clock may have gone
-# back: looked up once, through the index of the window, whatever the planner believes of the table.
+# What is written last must be confirmed last. Hence statement_timestamp(), not now(), for the transaction may have
+# begun long before it got the lock; and later than what the partition has in this window, for the server's clock may
+# have gone back: looked up once, through the index of the window, whatever the planner believes of the table.
 # Where the evaluation is there already, its result stays, unless a score replaces a failure; the partition may have
 # moved to another window, session or task since.
 _WRITE = sa.text(f"""
