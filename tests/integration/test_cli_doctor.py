@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 from dagster._core.scheduler.instigation import InstigatorStatus
 
 from stepacc_dagster.database import DAGSTER_URL_VARIABLE
+from stepacc_dagster.doctor.gather.queries import NEWEST_SCORES, NEWEST_TRACES
 from stepacc_dagster.local.dead_runs import process_tags
 from stepacc_dagster.local.instance import dagster_home
 from tests.cli_access import stepacc, stepacc_process
@@ -21,6 +23,7 @@ from tests.integration.evaluation_access import Workshop
 from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, agent_trace
 from tests.integration.following_access import Follower
 
+DOCS = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text("utf-8")
 POOL = "stepacc_step_accuracy"
 LOCAL = "Dagster instance of stepacc's commands"
 OWN = "Dagster instance of DAGSTER_HOME"
@@ -278,6 +281,17 @@ def test_a_user_without_temporary_tables_is_told(database: str, monkeypatch: pyt
         monkeypatch.setenv("STEPACC_DATABASE_URL", url)
         found = doctor()
     assert found.bad("error") == [found.one("may not create temporary tables", DATABASE).what]
+
+
+def test_the_rights_that_the_docs_grant_are_enough(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    [block] = re.findall(r"```sql\n(.*?)```", DOCS, re.DOTALL)
+    granted = [" ".join(each.split()) for each in block.split(";") if each.strip()]
+    rights = [each.removeprefix("GRANT ").removesuffix(" TO worker") for each in granted]
+    with role(database, *rights) as url:
+        monkeypatch.setenv("STEPACC_DATABASE_URL", url)
+        assert doctor().one("may read and write", DATABASE).level == "ok"
+    assert f"{NEWEST_TRACES:,}" in DOCS
+    assert f"newest {NEWEST_SCORES}," in DOCS
 
 
 def test_a_user_of_whom_nothing_is_said_can_do_all_of_it(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
