@@ -6,6 +6,7 @@ StepaccError
 ├── ScoringError         one occurrence cannot be scored; has a contract code
 ├── PartitionError       a canonical partition has a bad field
 ├── ReadError            a trace file or a span cannot be read
+│   ├── SpanTimeError            a time of a span cannot be read; the span is there without it
 │   └── UnknownConventionError   no recogniser knows the spans of a set
 ├── AnnotationError      an annotations file has a bad entry
 ├── UnknownMetricError   no metric of that name or version is registered
@@ -96,6 +97,10 @@ class PartitionError(StepaccError):
 
 class ReadError(StepaccError):
     """A trace file or a span cannot be read; the message names the file and line where known."""
+
+
+class SpanTimeError(ReadError):
+    """A time of a span cannot be read. The span itself was read, without it; the message names span and time."""
 
 
 class UnknownConventionError(ReadError):

@@ -17,7 +17,17 @@ from typing import Any
 from stepacc_core.conventions.values import decode
 from stepacc_core.errors import ReadError
 from stepacc_core.model import RawEvent, RawSpan
-from stepacc_core.otlp_fields import items, read_attributes, read_id, read_status, read_time, read_value
+from stepacc_core.otlp_fields import (
+    Times,
+    event_time,
+    items,
+    read_attributes,
+    read_id,
+    read_status,
+    read_times,
+    read_value,
+    span_time_error,
+)
 
 SpanKey = tuple[str, str]
 """Trace id and span id."""
@@ -33,8 +43,9 @@ def read_otlp_lines(lines: Iterable[str | bytes]) -> Iterator[RawSpan | ReadErro
         lines: the lines of a file, or any other pieces that each hold one object. Bytes are taken as UTF-8.
 
     Yields:
-        Raw spans; for a line that is no JSON or no OTLP object, or a span without an id or with a time that is no
-        integer, a `ReadError` that names the line (the caller adds the file).
+        Raw spans; for a line that is no JSON or no OTLP object, or a span without an id, a `ReadError` that names the
+        line (the caller adds the file). A span with a time that is no integer comes without it, and a `SpanTimeError`
+        after it.
     """
     for number, document in _documents(lines):
         if isinstance(document, ReadError):
@@ -137,9 +148,13 @@ def _spans(number: int, document: Any) -> Iterator[RawSpan | ReadError]:
             name, version = _text(scope.get("name")), _text(scope.get("version"))
             for span in items(scope_spans, "spans", "spans"):
                 try:
-                    yield _span(span, resource, name, version)
+                    times = read_times(*_times(span))
+                    yield _span(span, times, resource, name, version)
                 except _BAD as error:
                     yield _item_error(number, "span", span, error)
+                else:
+                    if times.problems:
+                        yield span_time_error(f"Line {number}", "span", _text(span.get("name")), times.problems)
 
 
 def _logs(number: int, document: Any) -> Iterator[tuple[SpanKey, RawEvent] | ReadError]:
@@ -206,7 +221,14 @@ def _resource(resource_spans: Any) -> Mapping[str, Any]:
         return {}
 
 
-def _span(span: Mapping[str, Any], resource: Mapping[str, Any], scope_name: str, scope_version: str) -> RawSpan:
+def _times(span: Mapping[str, Any]) -> tuple[Any, Any]:
+    start = _get(span, "startTimeUnixNano", "start_time_unix_nano")
+    return start, _get(span, "endTimeUnixNano", "end_time_unix_nano")
+
+
+def _span(
+    span: Mapping[str, Any], times: Times, resource: Mapping[str, Any], scope_name: str, scope_version: str
+) -> RawSpan:
     trace_id = read_id(_get(span, "traceId", "trace_id"))
     span_id = read_id(_get(span, "spanId", "span_id"))
     if trace_id is None or span_id is None:
@@ -219,8 +241,8 @@ def _span(span: Mapping[str, Any], resource: Mapping[str, Any], scope_name: str,
         span_id=span_id,
         name=_text(span.get("name")),
         parent_span_id=read_id(_get(span, "parentSpanId", "parent_span_id")),
-        start_time_unix_nano=read_time(_get(span, "startTimeUnixNano", "start_time_unix_nano"), "start time"),
-        end_time_unix_nano=read_time(_get(span, "endTimeUnixNano", "end_time_unix_nano"), "end time"),
+        start_time_unix_nano=times.start,
+        end_time_unix_nano=times.end,
         status=read_status(status.get("code")),
         status_message=_text(status.get("message")),
         attributes=read_attributes(span.get("attributes")),
@@ -234,7 +256,7 @@ def _span(span: Mapping[str, Any], resource: Mapping[str, Any], scope_name: str,
 def _event(event: Mapping[str, Any]) -> RawEvent:
     return RawEvent(
         name=_text(event.get("name")),
-        time_unix_nano=read_time(_get(event, "timeUnixNano", "time_unix_nano"), "time of an event"),
+        time_unix_nano=event_time(_get(event, "timeUnixNano", "time_unix_nano")),
         attributes=read_attributes(event.get("attributes")),
     )
 
@@ -249,6 +271,6 @@ def _log(record: Mapping[str, Any]) -> tuple[SpanKey, RawEvent] | None:
     if isinstance(body, Mapping):
         attributes["body"] = read_value(body)
     observed = _get(record, "observedTimeUnixNano", "observed_time_unix_nano")
-    time = read_time(_get(record, "timeUnixNano", "time_unix_nano"), "time") or read_time(observed, "observed time")
+    time = event_time(_get(record, "timeUnixNano", "time_unix_nano")) or event_time(observed)
     name = _text(_get(record, "eventName", "event_name")) or _text(attributes.get("event.name"))
     return (trace_id, span_id), RawEvent(name, time, attributes)

@@ -2,16 +2,20 @@
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from stepacc_core.conventions.values import is_shallow
+from stepacc_core.errors import SpanTimeError
 from stepacc_core.model import SpanStatus
+from stepacc_core.shown import shown
 
 _LATEST = 2**63 - 1
 _ID_BYTES = {24: 16, 12: 8}
 _SHOWN = 80
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _STATUSES: dict[Any, SpanStatus] = {
     1: "OK",
     2: "ERROR",
@@ -72,6 +76,56 @@ def read_time(value: Any, what: str) -> int | None:
         msg = f"its {what} {value} is not between 0 and {_LATEST} nanoseconds"
         raise ValueError(msg)
     return value or None
+
+
+def event_time(value: Any) -> int | None:
+    """Return the time of an event or log record; it decides nothing, so one that cannot be read is None."""
+    try:
+        return read_time(value, "time")
+    except _UNREADABLE:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Start and end of a span in nanoseconds, each None where it is missing, and what is wrong with those given."""
+
+    start: int | None
+    end: int | None
+    problems: tuple[str, ...]
+
+
+def read_times(start: Any, end: Any, read: Callable[[Any, str], int | None] = read_time) -> Times:
+    """Read the times of a span; one that cannot be read is None, with what is wrong with it.
+
+    The span is kept without it: where it matters, its occurrence fails, as the contract has it for a missing start.
+
+    Args:
+        start: as written.
+        end: as written.
+        read: how one time is read; it raises ValueError.
+    """
+    found: list[int | None] = []
+    problems: list[str] = []
+    for value, what in ((start, "start time"), (end, "end time")):
+        try:
+            found.append(read(value, what))
+        except _UNREADABLE as error:
+            found.append(None)
+            problems.append(str(error) or f"its {what} cannot be read")
+    return Times(found[0], found[1], tuple(problems))
+
+
+def span_time_error(where: str, what: str, name: str, problems: Sequence[str]) -> SpanTimeError:
+    """Make the error for a span that was read without a time.
+
+    Args:
+        where: the place, as `Line 3`.
+        what: what the span is there, as `span`.
+        name: its name.
+        problems: what is wrong with its times.
+    """
+    return SpanTimeError(f"{where}: the {what} {shown(name)} was read without a time, since {' and '.join(problems)}.")
 
 
 def read_attributes(pairs: Any) -> Mapping[str, Any]:

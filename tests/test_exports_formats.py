@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepacc_core.conventions.recognise import recognised
-from stepacc_core.errors import ReadError
+from stepacc_core.errors import ReadError, SpanTimeError
 from stepacc_core.exports.documents import read_documents
 from stepacc_core.exports.fields import nanoseconds
 from stepacc_core.exports.formats import TABLE, read_trace_lines
@@ -191,8 +191,6 @@ def test_a_continued_trajectory_is_a_trace_of_its_own_in_the_same_session() -> N
 BROKEN = [
     ('{"run_type": "tool", "name": "lost", "id": null}', "Line 2: the run 'lost' cannot be read: it has no id"),
     ('{"run_type": "tool", "id": "x", "parent_run_id": "y"}', "no trace_id"),
-    ('{"run_type": "tool", "id": "x", "start_time": "yesterday"}', "its start_time 'yesterday' is no time"),
-    ('{"run_type": "tool", "id": "x", "start_time": "1969-01-01T00:00:00"}', "not between 0"),
     ('{"run_type": "tool", "id": ', "Line 2 is not JSON"),
     ("17", "Line 2: the run 17 cannot be read"),
 ]
@@ -208,9 +206,22 @@ def test_a_broken_run_is_named_with_its_line_and_the_others_are_kept(line: str, 
     assert said in str(error)
 
 
+@pytest.mark.parametrize("written", ["yesterday", "1969-01-01T00:00:00", "9999-99-99T00:00:00", 1e300, True, [], {}])
+def test_a_record_whose_start_cannot_be_read_comes_without_it_and_is_named(written: Any) -> None:
+    """In every format: its steps are not lost in silence, and the occurrence is the scorer's to fail."""
+    run = {"run_type": "tool", "id": "r", "name": "t", "start_time": written}
+    observation = {"id": "o", "traceId": "x", "type": "TOOL", "name": "t", "startTime": written}
+    for record in (run, observation):
+        span, error = read(json.dumps(record))
+        assert isinstance(span, RawSpan)
+        assert span.start_time_unix_nano is None
+        assert isinstance(error, SpanTimeError)
+        assert "'t' was read without a time, since its start time" in str(error)
+
+
 def test_a_broken_observation_is_named_with_its_record() -> None:
     document = json.loads((EXPORTS / "langfuse-download.json").read_text("utf-8"))
-    document["observations"][3]["startTime"] = "noon"
+    del document["observations"][3]["id"]
     found = read(json.dumps(document, indent=2))
 
     assert [type(item) for item in found] == [RawSpan, RawSpan, RawSpan, ReadError, RawSpan]
@@ -228,12 +239,26 @@ def test_traces_without_observations_are_refused_with_advice() -> None:
 
 def test_a_broken_step_is_named_and_the_others_are_kept() -> None:
     document = json.loads((EXPORTS / "atif-without-times.json").read_text("utf-8"))
+    whole = [item.name for item in read(json.dumps(document)) if isinstance(item, RawSpan)]
+    document["steps"][2] = "soon"
+    found = read(json.dumps(document))
+
+    [error] = [str(item) for item in found if isinstance(item, ReadError)]
+    assert error.startswith("Line 1, step 3: the step 'soon' cannot be read")
+    assert [item.name for item in found if isinstance(item, RawSpan)][1:] == ["chat m", "execute_tool run", "chat m"]
+    assert len(whole) > len(found)
+
+
+def test_a_step_whose_time_cannot_be_read_keeps_its_place() -> None:
+    """Steps are ordered by number, so the time counts on from the one before, as where there is none."""
+    document = json.loads((EXPORTS / "atif-without-times.json").read_text("utf-8"))
+    whole = read(json.dumps(document))
     document["steps"][2]["timestamp"] = "soon"
     found = read(json.dumps(document))
 
     [error] = [str(item) for item in found if isinstance(item, ReadError)]
-    assert error.startswith("Line 1, step 3: the step None cannot be read: its timestamp 'soon' is no time")
-    assert [item.name for item in found if isinstance(item, RawSpan)][1:] == ["chat m", "execute_tool run", "chat m"]
+    assert error.startswith("Line 1, step 3: the step 'chat m' was read without a time, since its start time 'soon'")
+    assert [item for item in found if isinstance(item, RawSpan)] == whole
 
 
 def test_a_version_that_is_not_known_is_refused() -> None:

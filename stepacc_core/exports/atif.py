@@ -22,8 +22,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepacc_core.errors import ReadError
-from stepacc_core.exports.fields import BAD, bad_record, first, moved, nanoseconds, optional_id, part, records
+from stepacc_core.exports.fields import (
+    BAD,
+    bad_record,
+    capitalised,
+    first,
+    moved,
+    nanoseconds,
+    optional_id,
+    part,
+    records,
+)
 from stepacc_core.model import RawSpan
+from stepacc_core.otlp_fields import Times, read_times, span_time_error
 
 _STEP = (("model_name", "gen_ai.request.model"),)
 _METRICS = (
@@ -99,11 +110,8 @@ def _is_copied(step: Any) -> bool:
     return isinstance(step, Mapping) and step.get("is_copied_context") is True
 
 
-def _is_timed(step: Any) -> bool:
-    try:
-        return isinstance(step, Mapping) and nanoseconds(step.get("timestamp"), "timestamp") is not None
-    except BAD:
-        return False
+def _times(step: Any) -> Times:
+    return read_times(step.get("timestamp") if isinstance(step, Mapping) else None, None, nanoseconds)
 
 
 @dataclass(slots=True)
@@ -137,6 +145,8 @@ class _Trajectory:
             except BAD as error:
                 yield bad_record(f"{self.where}, step {place}", "step", step, error)
                 continue
+            if made and (problems := _times(step).problems):
+                yield span_time_error(f"{capitalised(self.where)}, step {place}", "step", made[0][0].name, problems)
             for span, refers_to in made:
                 yield span
                 for each in refers_to:
@@ -157,7 +167,7 @@ class _Trajectory:
         answers = [s for s in steps if isinstance(s, Mapping) and s.get("source") == "agent" and s.get("message")]
         if answers:
             attributes["gen_ai.output.messages"] = [_message(answers[-1], with_calls=False)]
-        timed: Mapping[str, Any] = next((step for step in steps if _is_timed(step)), {})
+        timed: Mapping[str, Any] = next((step for step in steps if _times(step).start), {})
         return self._span(span_id, f"invoke_agent {agent.get('name', '')}".strip(), timed, parent, attributes)
 
     def _step(
@@ -201,7 +211,7 @@ class _Trajectory:
     def _span(
         self, span_id: str, name: str, step: Mapping[str, Any], parent: str | None, attributes: Mapping[str, Any]
     ) -> RawSpan:
-        self.clock = max(self.clock + 1, nanoseconds(step.get("timestamp"), "timestamp") or 0)
+        self.clock = max(self.clock + 1, _times(step).start or 0)
         return RawSpan(
             trace_id=self.trace_id,
             span_id=span_id,

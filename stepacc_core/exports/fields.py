@@ -93,12 +93,15 @@ def nanoseconds(value: Any, what: str) -> int | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return read_time(_from_milliseconds(value), what)
     found = _ISO.fullmatch(value.strip()) if isinstance(value, str) else None
+    msg = f"its {what} {str(value)[:_SHOWN]!r} is no time; write it as 2026-11-30T12:00:00.123Z"
     if found is None:
-        msg = f"its {what} {str(value)[:_SHOWN]!r} is no time; write it as 2026-11-30T12:00:00.123Z"
         raise ValueError(msg)
     day, clock, fraction, zone = found.groups()
     offset = "+00:00" if zone is None or zone in "Zz" else zone
-    whole = (datetime.fromisoformat(f"{day}T{clock}{offset}") - _EPOCH) // timedelta(seconds=1)
+    try:
+        whole = (datetime.fromisoformat(f"{day}T{clock}{offset}") - _EPOCH) // timedelta(seconds=1)
+    except ValueError:
+        raise ValueError(msg) from None
     return read_time(whole * 1_000_000_000 + int((fraction or "0")[:9].ljust(9, "0")), what)
 
 
@@ -123,6 +126,9 @@ def bad_record(where: str, what: str, record: Any, error: Exception) -> ReadErro
     reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
     shown = repr(name)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    return ReadError(
-        f"{where[:1].upper()}{where[1:]}: the {what} {shown} cannot be read: {reason}. The others were read."
-    )
+    return ReadError(f"{capitalised(where)}: the {what} {shown} cannot be read: {reason}. The others were read.")
+
+
+def capitalised(where: str) -> str:
+    """Return a place as a sentence begins with it."""
+    return f"{where[:1].upper()}{where[1:]}"

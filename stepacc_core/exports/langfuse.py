@@ -23,6 +23,7 @@ from stepacc_core.exports.fields import (
     BAD,
     bad_record,
     below,
+    capitalised,
     first,
     moved,
     nanoseconds,
@@ -32,6 +33,7 @@ from stepacc_core.exports.fields import (
     required_id,
 )
 from stepacc_core.model import RawSpan
+from stepacc_core.otlp_fields import Times, read_times, span_time_error
 
 _OBSERVATION = (
     ("input", "langfuse.observation.input"),
@@ -94,7 +96,7 @@ def read(where: str, document: Any) -> Iterator[RawSpan | ReadError]:
     if not isinstance(document, Mapping):
         yield bad_record(where, "observation", document, ValueError("it is no object"))
     elif _is_observation(document):
-        yield _observation(where, document, {})
+        yield from _observation(where, document, {})
     elif isinstance(document.get("data"), list) or isinstance(document.get("traces"), list):
         for name in ("data", "traces"):
             listed = document.get(name)
@@ -106,7 +108,7 @@ def read(where: str, document: Any) -> Iterator[RawSpan | ReadError]:
 
 def _below_page(where: str, document: Any) -> Iterator[RawSpan | ReadError]:
     if isinstance(document, Mapping) and _is_observation(document):
-        yield _observation(where, document, {})
+        yield from _observation(where, document, {})
     else:
         yield from _trace(where, document)
 
@@ -137,7 +139,11 @@ def _trace(where: str, document: Any) -> Iterator[RawSpan | ReadError]:
     except BAD as error:
         yield bad_record(where, "trace", trace, error)
         return
-    found = [_observation(f"{where}, observation {n}", o, shared, trace_id) for n, o in enumerate(held, start=1)]
+    found = [
+        item
+        for number, observation in enumerate(held, start=1)
+        for item in _observation(f"{where}, observation {number}", observation, shared, trace_id)
+    ]
     spans = [span for span in found if isinstance(span, RawSpan)]
     tops = [span for span in spans if span.parent_span_id is None]
     if spans and len(tops) != 1:
@@ -150,18 +156,22 @@ def _root(
     where: str, trace: Mapping[str, Any], trace_id: str, shared: Mapping[str, Any]
 ) -> Iterator[RawSpan | ReadError]:
     name = trace.get("name")
+    times = read_times(trace.get("timestamp"), None, nanoseconds)
     try:
         attributes = moved(trace, (("input", "langfuse.observation.input"), ("output", "langfuse.observation.output")))
         yield RawSpan(
             trace_id=trace_id,
             span_id=trace_id,
             name=name if isinstance(name, str) else "",
-            start_time_unix_nano=nanoseconds(trace.get("timestamp"), "timestamp"),
+            start_time_unix_nano=times.start,
             attributes={**attributes, **shared, "langfuse.observation.type": "span"},
             scope_name="langfuse",
         )
     except BAD as error:
         yield bad_record(where, "trace", trace, error)
+    else:
+        if times.problems:
+            yield span_time_error(capitalised(where), "trace", name if isinstance(name, str) else "", times.problems)
 
 
 def _of_trace(trace: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,14 +181,20 @@ def _of_trace(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 def _observation(
     where: str, observation: Any, shared: Mapping[str, Any], trace_id: str | None = None
-) -> RawSpan | ReadError:
+) -> Iterator[RawSpan | ReadError]:
     try:
-        return _span(observation, shared, trace_id)
+        start, end = first(observation, "startTime", "start_time"), first(observation, "endTime", "end_time")
+        times = read_times(start, end, nanoseconds)
+        span = _span(observation, times, shared, trace_id)
     except BAD as error:
-        return bad_record(where, "observation", observation, error)
+        yield bad_record(where, "observation", observation, error)
+    else:
+        yield span
+        if times.problems:
+            yield span_time_error(capitalised(where), "observation", span.name, times.problems)
 
 
-def _span(observation: Mapping[str, Any], shared: Mapping[str, Any], trace_id: str | None) -> RawSpan:
+def _span(observation: Mapping[str, Any], times: Times, shared: Mapping[str, Any], trace_id: str | None) -> RawSpan:
     metadata = mapping(observation.get("metadata"))
     scope = mapping(metadata.get("scope"))
     name, message = observation.get("name"), first(observation, "statusMessage", "status_message")
@@ -187,8 +203,8 @@ def _span(observation: Mapping[str, Any], shared: Mapping[str, Any], trace_id: s
         span_id=required_id(observation, "id", "id"),
         name=name if isinstance(name, str) else "",
         parent_span_id=optional_id(observation, "parentObservationId", "parent_observation_id"),
-        start_time_unix_nano=nanoseconds(first(observation, "startTime", "start_time"), "start time"),
-        end_time_unix_nano=nanoseconds(first(observation, "endTime", "end_time"), "end time"),
+        start_time_unix_nano=times.start,
+        end_time_unix_nano=times.end,
         status="ERROR" if observation.get("level") == "ERROR" else "UNSET",
         status_message=message if isinstance(message, str) else "",
         attributes=_attributes(observation, metadata, shared),

@@ -24,6 +24,7 @@ from stepacc_core.errors import ReadError
 from stepacc_core.exports.fields import (
     BAD,
     bad_record,
+    capitalised,
     first,
     moved,
     nanoseconds,
@@ -33,6 +34,7 @@ from stepacc_core.exports.fields import (
     required_id,
 )
 from stepacc_core.model import RawSpan, SpanStatus
+from stepacc_core.otlp_fields import Times, read_times, span_time_error
 
 _ATTRIBUTES = (
     ("run_type", "langsmith.span.kind"),
@@ -81,17 +83,20 @@ def _with_children(where: str, top: Any) -> Iterator[RawSpan | ReadError]:
         run, around, depth = waiting.pop()
         span: RawSpan | None = None
         try:
-            span = _span(run, around)
+            times = read_times(run.get("start_time"), run.get("end_time"), nanoseconds)
+            span = _span(run, times, around)
         except BAD as error:
             yield bad_record(where, "run", run, error)
         else:
             yield span
+            if times.problems:
+                yield span_time_error(capitalised(where), "run", span.name, times.problems)
         inner = run.get("child_runs") if isinstance(run, Mapping) and depth < _DEEPEST else None
         if isinstance(inner, list):
             waiting += [(child, span or around, depth + 1) for child in reversed(inner)]
 
 
-def _span(run: Mapping[str, Any], around: RawSpan | None) -> RawSpan:
+def _span(run: Mapping[str, Any], times: Times, around: RawSpan | None) -> RawSpan:
     span_id = required_id(run, "id", "id")
     path = _path(run.get("dotted_order"))
     parent_id = optional_id(run, "parent_run_id") or (path[-2] if len(path) > 1 else None)
@@ -109,8 +114,8 @@ def _span(run: Mapping[str, Any], around: RawSpan | None) -> RawSpan:
         span_id=span_id,
         name=name if isinstance(name, str) else "",
         parent_span_id=parent_id,
-        start_time_unix_nano=nanoseconds(run.get("start_time"), "start_time"),
-        end_time_unix_nano=nanoseconds(run.get("end_time"), "end_time"),
+        start_time_unix_nano=times.start,
+        end_time_unix_nano=times.end,
         status="ERROR" if error else _STATUSES.get(str(run.get("status")).lower(), "UNSET"),
         status_message=error if isinstance(error, str) else "",
         attributes=_attributes(run),

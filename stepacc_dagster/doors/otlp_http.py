@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from starlette.responses import JSONResponse, Response
 
-from stepacc_core.errors import ReadError
+from stepacc_core.errors import ReadError, SpanTimeError
 from stepacc_core.model import RawSpan
 from stepacc_core.otlp import read_otlp_lines
 from stepacc_dagster.doors.otlp_protobuf import spans_of
@@ -36,7 +36,10 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The spans of a request, how many of it could not be read, and why, for the first few."""
+    """The spans of a request, how many of it could not be read, and what is wrong, for the first few.
+
+    A message without a rejected span is a warning: of a span that was read without its time.
+    """
 
     spans: list[RawSpan]
     rejected: int
@@ -53,15 +56,17 @@ def read_request(body: bytes, encoding: Encoding) -> Read:
     found = spans_of(body, "The request") if encoding == "protobuf" else _json_spans(body)
     spans: list[RawSpan] = []
     errors: list[str] = []
+    rejected = 0
     for item in found:
         if isinstance(item, RawSpan):
             spans.append(item)
         else:
             errors.append(str(item))
+            rejected += not isinstance(item, SpanTimeError)
     message = " ".join(islice(errors, _NAMED))
     if len(errors) > _NAMED:
         message += f" And {len(errors) - _NAMED} more."
-    return Read(spans, len(errors), message[:_LONGEST_MESSAGE])
+    return Read(spans, rejected, message[:_LONGEST_MESSAGE])
 
 
 def _json_spans(body: bytes) -> Iterator[RawSpan | ReadError]:
@@ -100,12 +105,12 @@ def unpacked(body: bytes, count: Callable[[int], None]) -> bytes:
 
 
 def accepted(encoding: Encoding, rejected: int = 0, message: str = "") -> Response:
-    """Answer that a request is stored, but for so many spans."""
+    """Answer that a request is stored, but for so many spans; a message without any is a warning."""
     if encoding == "json":
         partial = {"rejectedSpans": str(rejected), "errorMessage": message}
-        return JSONResponse({"partialSuccess": partial} if rejected else {})
+        return JSONResponse({"partialSuccess": partial} if rejected or message else {})
     answer = ExportTraceServiceResponse()
-    if rejected:
+    if rejected or message:
         answer.partial_success.CopyFrom(ExportTracePartialSuccess(rejected_spans=rejected, error_message=message))
     return Response(answer.SerializeToString(), media_type=_MEDIA[encoding])
 

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from stepacc_core.errors import ReadError
 from stepacc_core.model import RawEvent, RawSpan, SpanStatus
-from stepacc_core.otlp_fields import read_time
+from stepacc_core.otlp_fields import Times, event_time, read_times, span_time_error
 from stepacc_dagster.doors.framing import split
 
 if TYPE_CHECKING:
@@ -56,14 +56,18 @@ def spans_of(message: bytes, where: str) -> Iterator[RawSpan | ReadError]:
             scope = scope_spans.scope
             name, version = _text(scope.name), _text(scope.version)
             for span in scope_spans.spans:
+                times = read_times(span.start_time_unix_nano, span.end_time_unix_nano)
                 try:
-                    yield _span(span, resource, name, version)
+                    yield _span(span, times, resource, name, version)
                 except ValueError as error:
                     shown = repr(span.name[:80])
                     yield ReadError(f"{where}: the span {shown} cannot be read: {error}. The others were read.")
+                else:
+                    if times.problems:
+                        yield span_time_error(where, "span", _text(span.name), times.problems)
 
 
-def _span(span: "Span", resource: Mapping[str, Any], scope_name: str, scope_version: str) -> RawSpan:
+def _span(span: "Span", times: Times, resource: Mapping[str, Any], scope_name: str, scope_version: str) -> RawSpan:
     trace_id, span_id = _id(span.trace_id), _id(span.span_id)
     if trace_id is None or span_id is None:
         msg = f"it has no {'trace' if trace_id is None else 'span'} id"
@@ -73,14 +77,13 @@ def _span(span: "Span", resource: Mapping[str, Any], scope_name: str, scope_vers
         span_id=span_id,
         name=_text(span.name),
         parent_span_id=_id(span.parent_span_id),
-        start_time_unix_nano=read_time(span.start_time_unix_nano, "start time"),
-        end_time_unix_nano=read_time(span.end_time_unix_nano, "end time"),
+        start_time_unix_nano=times.start,
+        end_time_unix_nano=times.end,
         status=_STATUSES.get(span.status.code, "UNSET"),
         status_message=_text(span.status.message),
         attributes=_attributes(span.attributes),
         events=tuple(
-            RawEvent(_text(e.name), read_time(e.time_unix_nano, "time of an event"), _attributes(e.attributes))
-            for e in span.events
+            RawEvent(_text(e.name), event_time(e.time_unix_nano), _attributes(e.attributes)) for e in span.events
         ),
         resource=resource,
         scope_name=scope_name,

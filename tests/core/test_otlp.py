@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepacc_core.errors import ReadError
+from stepacc_core.errors import ReadError, SpanTimeError
 from stepacc_core.model import RawEvent, RawSpan
 from stepacc_core.otlp import join_logs, read_otlp_lines, read_otlp_log_lines
+from stepacc_core.reading import canonicalise, trace_partition
+from stepacc_core.steps import describe
 from tests.fidelity import TRACES, manifest, raw_spans
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
@@ -149,12 +151,29 @@ class TestTimes:
         assert one(startTimeUnixNano=written).start_time_unix_nano is None
 
     @pytest.mark.parametrize("written", [1.5, "1.796034572114663e18", "soon", True, [1], -5, 2**63, "9" * 30, {}])
-    def test_anything_else_is_an_error_that_says_so(self, written: Any) -> None:
-        """A float was rounded by its writer already."""
-        (error,) = read(document(otlp_span(startTimeUnixNano=written)))
-        assert isinstance(error, ReadError)
-        assert "Line 1" in str(error)
-        assert "start time" in str(error)
+    @pytest.mark.parametrize(("field", "what"), [("startTimeUnixNano", "start time"), ("endTimeUnixNano", "end time")])
+    def test_anything_else_costs_the_time_and_not_the_span(self, written: Any, field: str, what: str) -> None:
+        """A float was rounded by its writer already; the error says so, and the occurrence is the scorer's to fail."""
+        span, error = read(document(otlp_span(**{field: written})))
+        assert isinstance(span, RawSpan)
+        starts = {"startTimeUnixNano": (None, MOMENT + 1), "endTimeUnixNano": (MOMENT, None)}
+        assert (span.start_time_unix_nano, span.end_time_unix_nano) == starts[field]
+        assert isinstance(error, SpanTimeError)
+        assert str(error).startswith(f"Line 1: the span 'chat' was read without a time, since its {what} ")
+
+    def test_a_step_without_a_readable_start_fails_its_occurrence(self) -> None:
+        """It is not left out: fewer steps would be a wrong score."""
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x"}
+        spans = (
+            otlp_span(spanId="1" * 16),
+            otlp_span(spanId="2" * 16, parentSpanId="1" * 16, attributes=tool, startTimeUnixNano=1.5),
+        )
+        trace = canonicalise(TRACE_ID, [item for item in read(document(*spans)) if isinstance(item, RawSpan)])
+        assert describe(trace_partition(trace))["reason"] == "missing_start_time"
+
+    def test_the_time_of_an_event_decides_nothing(self) -> None:
+        """One that cannot be read costs neither the event nor the span."""
+        assert one(events=[{"name": "e", "timeUnixNano": "soon"}]).events == (RawEvent("e", None, {}),)
 
 
 class TestValues:
@@ -303,9 +322,10 @@ JSON = st.recursive(
 @given(JSON, st.sampled_from(sorted(otlp_span(status={}, attributes=[], events=[], parentSpanId=""))))
 def test_any_value_in_any_field_gives_a_span_or_an_error(value: Any, field: str) -> None:
     """Never a crash, and nothing that a database could not hold."""
-    (found,) = read(document(otlp_span(**{field: value})))
+    found, *problems = read(document(otlp_span(**{field: value})))
     assert isinstance(found, RawSpan | ReadError)
-    str(found).encode()
+    assert all(isinstance(problem, SpanTimeError) for problem in problems)
+    str((found, problems)).encode()
 
 
 @given(JSON, st.sampled_from(["resourceSpans", "resource", "scopeSpans", "scope", "spans", "attributes"]))
