@@ -6,12 +6,13 @@ of steps. Everything here is plain data; `stepacc_core.partition_json` loads and
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, with_config
 
-from stepacc_core.errors import ResultError
+from stepacc_core.errors import ConfigError, ResultError
 from stepacc_core.names import StepKind
+from stepacc_core.shown import shown
 
 SpanKind = Literal[
     "TOOL",
@@ -37,6 +38,7 @@ _AS_WRITTEN = with_config(ConfigDict(extra="forbid", strict=True))
 """How pydantic loads these types: unknown fields and fields of another type are refused, nothing is converted."""
 
 _NO_ATTRIBUTES: Mapping[str, Any] = {}
+_STEP_KINDS = get_args(StepKind)
 _BESIDE = {"scored": "score", "failed": "error", "not_applicable": "reason"}
 """What a result of each status has beside it."""
 
@@ -177,6 +179,9 @@ class Step:
 
     `kind` is `TOOL` for a tool-derived name (a TOOL span or an embedded call) and `AGENT` for an agent's; it decides
     how the name is compared. `origin` tells a step read from a span from one read out of a completion.
+
+    Raises:
+        ConfigError: there is no such kind; any other word would silently be compared as a tool's name.
     """
 
     name: str
@@ -188,6 +193,12 @@ class Step:
     trace_id: str | None = None
     span_id: str | None = None
     status: SpanStatus = "UNSET"
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that does not exist."""
+        if self.kind not in _STEP_KINDS:
+            msg = f"The step {shown(self.name)} is of the kind {shown(self.kind)}; use 'TOOL' or 'AGENT'."
+            raise ConfigError(msg)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 DEEPEST = 200
@@ -159,7 +160,9 @@ def _depth(written: str) -> int:
 
 
 def _jsonable(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int | float):
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, dict):
         return {str(key): _jsonable(item) for key, item in value.items()}

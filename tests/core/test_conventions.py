@@ -574,6 +574,7 @@ class TestArguments:
             ("Paris", "Paris"),
             ('{"a": NaN, "b": 1e999}', {"a": "NaN", "b": "1e999"}),
             ('{"a": "\\u0000\\ud800"}', {"a": "\ufffd\ufffd"}),
+            ("{'a': 1e999, 'b': [-1e999]}", {"a": "inf", "b": ["-inf"]}),
             ({"args": ["Paris"], "kwargs": {}}, {"args": ["Paris"], "kwargs": {}}),
             ({"args": [], "kwargs": {"x": 1}}, {"x": 1}),
             ({"inputs": {"x": 1}}, {"inputs": {"x": 1}}),

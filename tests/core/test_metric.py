@@ -192,6 +192,12 @@ def test_an_unknown_scoring_method_is_refused() -> None:
         step_accuracy(["a"], [], scoring_method="fuzzy")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", ["tool", "LLM", "", None, []])
+def test_a_step_of_a_kind_that_does_not_exist_is_refused(kind: Any) -> None:
+    with pytest.raises(ConfigError, match=r"'search' is of the kind .*; use 'TOOL' or 'AGENT'\."):
+        Step("search", kind)
+
+
 def test_observed_steps_that_are_none_are_told_apart_from_a_fault_of_ours() -> None:
     with pytest.raises(ConfigError, match=r"'search'.*Step\(name, kind\)"):
         step_accuracy(["search"], ["search"])  # type: ignore[list-item]

@@ -56,6 +56,23 @@ def test_a_bad_field_is_named_with_its_partition_and_span(change: dict[str, Any]
     assert [part for part in said if part not in str(caught.value)] == []
 
 
+def test_a_byte_order_mark_before_a_partition_is_no_part_of_it() -> None:
+    text = json.dumps(DOCUMENT)
+
+    assert load_partition("\ufeff" + text) == load_partition(text)
+    assert load_partition(b"\xef\xbb\xbf" + text.encode()) == load_partition(text)
+
+
+@pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity", "1e999", "-1E+400"])
+def test_numbers_that_json_does_not_have_become_text(written: str) -> None:
+    document = {**DOCUMENT, "spans": [{**SPAN, "tool_arguments": {"n": 0.5}, "output": "NaN 1e999"}]}
+    partition = load_partition(json.dumps(document).replace("0.5", written))
+
+    assert partition.spans[0].tool_arguments == {"n": written}
+    assert partition.spans[0].output == "NaN 1e999"
+    assert load_partition(dump_partition(partition)) == partition
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"x"', '{"partition_type": "trace"}', '{"spans": 3}'])
 def test_what_is_no_partition_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(PartitionError, match=r"^\S.*\.$"):
