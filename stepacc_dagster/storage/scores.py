@@ -42,8 +42,15 @@ _SHARED = ["source", "window_key", "metric", "metric_version", "config_hash", "d
 _KEY = ["partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
 
 # What is written last must be confirmed last. Hence statement_timestamp(), not now(), for the transaction may have
-# begun long before it got the lock; and later than what the partition has in this window, for the server's clock may
-# have gone back: looked up once, through the index of the window, whatever the planner believes of the table.
+# begun long before it got the lock; and later than what the partitions have, for the server's clock may have gone back.
+# Asked for by itself: beside the INSERT, an index that the planner does not take would be a scan of the growing table
+# for each row. And in whatever window: a session may have been at home in another.
+_LATEST = sa.text("""
+    SELECT max(present.confirmed_at) FROM stepacc.scores present
+    JOIN staged_scores given USING (partition_type, partition_id)
+    WHERE source = :source AND metric = :metric AND metric_version = :metric_version AND config_hash = :config_hash
+""")
+_CONFIRMED_AT = "greatest(statement_timestamp(), CAST(:latest AS timestamptz) + interval '1 microsecond')"
 # Where the evaluation is there already, its result stays, unless a score replaces a failure; the partition may have
 # moved to another window, session or task since.
 _WRITE = sa.text(f"""
@@ -51,17 +58,11 @@ _WRITE = sa.text(f"""
         SELECT DISTINCT ON ({", ".join(_KEY)}) * FROM staged_scores
         ORDER BY {", ".join(_KEY)}, (status = 'scored') DESC, place DESC
     ),
-    before AS MATERIALIZED (
-        SELECT partition_type, partition_id, max(confirmed_at) AS newest FROM stepacc.scores
-        WHERE source = :source AND window_key = :window_key AND metric = :metric AND metric_version = :metric_version
-          AND config_hash = :config_hash
-        GROUP BY partition_type, partition_id
-    ),
     written AS (
         INSERT INTO stepacc.scores AS present ({", ".join([*_SHARED, *_OWN])}, evaluated_at, confirmed_at)
         SELECT {", ".join(f":{name}" for name in _SHARED)}, {", ".join(_OWN)},
-               statement_timestamp(), greatest(statement_timestamp(), newest + interval '1 microsecond')
-        FROM given LEFT JOIN before USING (partition_type, partition_id) ORDER BY {", ".join(_KEY)}
+               statement_timestamp(), {_CONFIRMED_AT}
+        FROM given ORDER BY {", ".join(_KEY)}
         ON CONFLICT (source, partition_type, partition_id, metric, metric_version, config_hash, annotation_id,
                      reference_hash, steps_hash)
         DO UPDATE SET confirmed_at = excluded.confirmed_at, dagster_run_id = excluded.dagster_run_id,
@@ -204,7 +205,8 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, row) for place, row in enumerate(rows)))
     conn.execute(sa.text("ANALYZE staged_scores (partition_type, partition_id)"))
     values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash, run_id)
-    counts = conn.execute(_WRITE, dict(zip(_SHARED, values, strict=True))).one()
+    names = dict(zip(_SHARED, values, strict=True))
+    counts = conn.execute(_WRITE, names | {"latest": conn.scalar(_LATEST, names)}).one()
     return Written(counts.inserted, counts.confirmed)
 
 
