@@ -422,7 +422,7 @@ def test_settings_that_let_slots_leak_or_nothing_run_are_told(home: Path) -> Non
     assert doctor().one("without a queue").level == "note"
     path.write_text(f"{storage}nonsense: true\n")
     found = doctor()
-    assert "nonsense" in found.one("Errors", LOCAL).what
+    assert '"nonsense"' in found.one("Its settings are refused", LOCAL).what
     found.one("defs.yaml loads")
     path.write_text(text)
 
@@ -472,6 +472,28 @@ def test_an_instance_of_a_project_is_looked_at_too(
     found.one("The daemon is alive", OWN)
     found.one("The instance has no run monitoring", OWN)
     found.one("Runs are monitored", LOCAL)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("storage", "fragment"),
+    [
+        ("postgres_db: {username: u, password: 987654, hostname: h, db_name: d}", "postgres_db:password"),
+        ("postgres_url: 'postgresql+psycopg2://u:987654@h:port/d'", "URL of its storage cannot be read"),
+        ("postgres_url: 'postgresql+psycopg2://u:987@654@127.0.0.1:1/d'", "more than one @"),
+        ("postgres_url: 'postgresql+psycopg2://u:987654@127.0.0.1:1/d'", "127.0.0.1:1/d does not answer"),
+        ("postgres_url: {env: NOT_SET_ANYWHERE}", '"NOT_SET_ANYWHERE" which is not set'),
+        ("postgres_url: [", "dagster.yaml"),
+    ],
+)
+def test_settings_of_an_instance_that_are_refused_show_no_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str, fragment: str
+) -> None:
+    (tmp_path / "dagster.yaml").write_text(f"storage: {{postgres: {{{storage}}}}}\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    found = doctor()
+    assert found.one(fragment, OWN).level == "error"
+    assert "987" not in found.said.out
 
 
 def test_an_instance_in_files_is_looked_at_and_left_as_it_is(

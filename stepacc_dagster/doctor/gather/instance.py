@@ -18,6 +18,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._serdes import ConfigurableClassData
 from dagster_shared.error import SerializableErrorInfo
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.doctor.gather.connections import Connections, reading, said
@@ -43,6 +44,7 @@ _MOST_RUNS = 500
 _EXISTS = sa.text("SELECT to_regclass(:name) IS NOT NULL")
 _CLASS = re.compile(r"^[A-Za-z_][\w.]*: ")
 """How Dagster begins the message of an error."""
+_VALUE = re.compile(r'Value ".*" of type')
 
 
 def gather_instance(
@@ -72,7 +74,9 @@ def gather_instance(
             with dg.DagsterInstance.from_ref(ref) as instance:
                 return _looked_at(instance, now, storage, pools, tickers)
     except Exception as error:  # noqa: BLE001 (classes that settings name may fail in any way)
-        return Instance(now, problem=said(error))
+        return Instance(
+            now, problem=_refused(error) if isinstance(error, dg.DagsterInvalidConfigError) else said(error)
+        )
 
 
 def _looked_at(
@@ -165,6 +169,14 @@ def _tickers(instance: dg.DagsterInstance, names: Collection[str]) -> Iterator[T
         )
 
 
+def _refused(error: dg.DagsterInvalidConfigError) -> str:
+    """Return why settings are refused, without the values, which may be secret, and all that might have stood there."""
+    said_first = " ".join(str(error.errors[0].message).split())
+    for all_else in (" Expected: ", " Stack Trace: "):
+        said_first = said_first.partition(all_else)[0]
+    return f"Its settings are refused: {_VALUE.sub('A value of type', said_first).rstrip('.')}."
+
+
 def _told(error: SerializableErrorInfo) -> str:
     """Return the first line of the error that Dagster met, without the name of its class."""
     while error.message.startswith("dagster.") and error.cause is not None:
@@ -210,7 +222,15 @@ def _storage(ref: InstanceRef, folder: Path, connections: Connections) -> tuple[
     if name == _SQLITE:
         empty = not (folder / "history" / "runs.db").exists()
         return f"SQLite files in {folder}", f"Nothing was ever stored in {folder}." if empty else None
-    url = getattr(ref.storage, "postgres_url", None)
+    try:
+        url = getattr(ref.storage, "postgres_url", None)
+    except (ArgumentError, ValueError):
+        # Not shown: what cannot be read cannot be told apart from its password either.
+        msg = (
+            "The URL of its storage cannot be read: write postgresql+psycopg2://user:password@host:5432/database, and "
+            "what is special in the password as %40 for @."
+        )
+        raise ConfigError(msg) from None
     if data is None or name != _POSTGRES or url is None or "auth_provider" in data.config_yaml:
         return name, None
     parsed = make_url(url)
