@@ -1,11 +1,11 @@
 """Erasing a trace, a session or a person: what is stored of them is found, then removed in one transaction.
 
-A user's id is in raw spans only, so all of them are read: once before, while everything goes on, and under the locks
-what came since.
+A user's id is in raw spans only, so all of them are read: before the transaction, while everything goes on, and in it,
+while everything waits, only what came since.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -29,8 +29,6 @@ from stepacc_dagster.storage.personal import (
 from stepacc_dagster.storage.tombstones import TargetKind, digest_of, made_salt, salt_of, stored_as, was_erased
 from stepacc_dagster.windows import window_of
 
-_NOW = sa.text("SELECT clock_timestamp()")
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -47,26 +45,40 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found in a source, and up to where it was looked through.
+
+    Attributes:
+        traces: traces of which a raw span names the session or user; of a session, those that are not ingested.
+        arrival: the last landing before the search.
+        ingested: when each window was last ingested before the search.
+    """
+
+    traces: frozenset[str]
+    arrival: int
+    ingested: Mapping[str, datetime]
+
+
+_NOTHING = Looked(frozenset(), 0, {})
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What is stored of a target.
 
     Attributes:
         target: the target.
         removed: what erasing it removes, by source; sources with nothing are left out.
-        erased_before: whether it was erased before, so that nothing of it may come again.
-        unsearched: traces that may be the user's, of which no store tells it any more or here, by source.
-        user_traces: traces found of a user, by source.
-        arrivals: the last landing of each source that was looked at.
-        at: when the search began.
+        erased_before: whether it was erased before, so that nothing of it can have come since.
+        unsearched: traces that may be the user's, of which nothing here tells whose they are, by source.
+        looked: where it was looked for, by source.
     """
 
     target: Target
     removed: Mapping[str, Removed]
     erased_before: bool
-    unsearched: Mapping[str, int] = field(default_factory=dict)
-    user_traces: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    arrivals: Mapping[str, int] = field(default_factory=dict)
-    at: datetime | None = None
+    unsearched: Mapping[str, int]
+    looked: Mapping[str, Looked]
 
     @property
     def unknown(self) -> bool:
@@ -76,7 +88,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What an erasure removed, and the windows concerned, by source; those of an earlier one of the same included."""
+    """What an erasure removed, and the windows concerned by source, also those of an earlier one of the same target."""
 
     removed: Removed
     windows: Mapping[str, Sequence[str]]
@@ -94,26 +106,17 @@ def find(engine: sa.Engine, target: Target, configured: Mapping[str, Source]) ->
         DatabaseError: the database of a store does not answer.
     """
     with engine.connect() as conn:
-        at = conn.execute(_NOW).scalar_one()
-        sources = _sources(conn, target)
+        sources = _sources(conn, target, configured)
+        looked = {source: _look(engine, conn, target, source, configured.get(source)) for source in sources}
+        removed = {source: _counted(conn, target, source, looked[source].traces) for source in sources}
+        conn.rollback()  # the staging tables go
         salt = salt_of(conn)
-        arrivals = {source: latest_arrival(conn, source) for source in sources}
-        found: dict[str, frozenset[str]] = {}
-        unsearched: dict[str, int] = {}
-        if target.kind == "user":
-            for source in sources:
-                found[source] = frozenset(_traces_of_user(engine, conn, target.ident, source, configured.get(source)))
-                unsearched[source] = _unsearched(conn, source, configured.get(source))
-        removed = {source: _counted(conn, target, source, found.get(source, frozenset())) for source in sources}
-        conn.rollback()
         return Found(
             target,
             {source: counts for source, counts in removed.items() if not counts.nothing},
-            erased_before=salt is not None and was_erased(conn, target.kind, _key(salt, target), target.source),
-            unsearched={source: count for source, count in unsearched.items() if count},
-            user_traces=found,
-            arrivals=arrivals,
-            at=at,
+            salt is not None and was_erased(conn, target.kind, _key(salt, target), target.source),
+            _unsearched(conn, sources, configured) if target.kind == "user" else {},
+            looked,
         )
 
 
@@ -132,25 +135,23 @@ def erase(engine: sa.Engine, found: Found, configured: Mapping[str, Source], *, 
     """
     target = found.target
     with engine.begin() as conn:
-        sources = sorted({*_sources(conn, target), *found.arrivals})
+        sources = sorted({*_sources(conn, target, configured), *found.looked})
         lock_for_erasure(conn, sources)
         staged = StagedErasure(conn)
         for source in sources:
-            traces = found.user_traces.get(source, frozenset())
-            if target.kind == "user":
-                traces |= _later_traces_of_user(engine, conn, found, source, configured.get(source))
-            _stage(conn, staged, target, source, traces)
+            before = found.looked.get(source, _NOTHING)
+            later = _look(engine, conn, target, source, configured.get(source), before)
+            _stage(conn, staged, target, source, before.traces | later.traces)
         salt = made_salt(conn)
-        where = EVERY_SOURCE if target.source is None else target.source
         digest = digest_of(salt, target.kind, target.ident)
         staged.add_erased_before(digest, sources)
-        request = Request(target.kind, _key(salt, target), digest, where, author, reason)
-        removed = erase_staged(conn, staged, request)
+        where = EVERY_SOURCE if target.source is None else target.source
+        removed = erase_staged(conn, staged, Request(target.kind, _key(salt, target), digest, where, author, reason))
         return Erased(removed, staged.windows())
 
 
-def _sources(conn: sa.Connection, target: Target) -> list[str]:
-    return known_sources(conn) if target.source is None else [target.source]
+def _sources(conn: sa.Connection, target: Target, configured: Mapping[str, Source]) -> list[str]:
+    return sorted({*known_sources(conn), *configured}) if target.source is None else [target.source]
 
 
 def _key(salt: bytes, target: Target) -> str:
@@ -158,41 +159,28 @@ def _key(salt: bytes, target: Target) -> str:
     return target.ident if target.kind == "trace" else digest_of(salt, target.kind, target.ident)
 
 
-def _counted(conn: sa.Connection, target: Target, source: str, traces: frozenset[str]) -> Removed:
-    staged = StagedErasure(conn)
-    _stage(conn, staged, target, source, traces)
-    return staged.count()
-
-
-def _stage(conn: sa.Connection, staged: StagedErasure, target: Target, source: str, traces: frozenset[str]) -> None:
+def _look(  # noqa: PLR0913, PLR0917 (where, for what, and since when)
+    engine: sa.Engine,
+    conn: sa.Connection,
+    target: Target,
+    source: str,
+    settings: Source | None,
+    before: Looked = _NOTHING,
+) -> Looked:
+    """Look for traces of a session or user among the raw spans of a source: all, or those that came since."""
     if target.kind == "trace":
-        staged.add_traces(source, [target.ident] if trace_is_known(conn, source, target.ident) else [])
-    elif target.kind == "session":
-        staged.add_session(source, target.ident)
-        staged.add_traces_of_session(source, target.ident)
-        staged.add_traces(source, landed_traces(conn, source, "session", target.ident, not_ingested=True))
-    else:
-        staged.add_traces(source, traces)
+        return _NOTHING
+    arrival, ingested = latest_arrival(conn, source), ingested_windows(conn, source)
+    everywhere = target.kind == "user" or before.arrival > 0  # what came since is little, ingested or not
+    traces = landed_traces(conn, source, target.kind, target.ident, after=before.arrival, not_ingested=not everywhere)
+    if target.kind == "user" and settings is not None and settings.store.kind != "otel_spans":
+        windows = [key for key, at in ingested.items() if before.ingested.get(key) != at]
+        traces |= _in_store(engine, target.ident, settings, windows)
+    return Looked(frozenset(traces), arrival, ingested)
 
 
-def _traces_of_user(
-    engine: sa.Engine, conn: sa.Connection, user: str, source: str, settings: Source | None
-) -> set[str]:
-    return landed_traces(conn, source, "user", user) | _in_store(engine, user, settings, ingested_windows(conn, source))
-
-
-def _later_traces_of_user(
-    engine: sa.Engine, conn: sa.Connection, found: Found, source: str, settings: Source | None
-) -> set[str]:
-    user = found.target.ident
-    landed = landed_traces(conn, source, "user", user, after=found.arrivals.get(source, 0))
-    return landed | _in_store(engine, user, settings, ingested_windows(conn, source, found.at))
-
-
-def _in_store(engine: sa.Engine, user: str, settings: Source | None, windows: Sequence[str]) -> set[str]:
+def _in_store(engine: sa.Engine, user: str, settings: Source, windows: Sequence[str]) -> set[str]:
     """Return the traces in a source's own store, in these windows, of which a span names a user."""
-    if settings is None or settings.store.kind == "otel_spans":
-        return set()
     found: set[str] = set()
     with opened_store(settings, engine) as store:
         for key in windows:
@@ -206,7 +194,25 @@ def _in_store(engine: sa.Engine, user: str, settings: Source | None, windows: Se
     return found
 
 
-def _unsearched(conn: sa.Connection, source: str, settings: Source | None) -> int:
-    if settings is None or settings.store.kind == "otel_spans":
-        return traces_without_raw_spans(conn, source)
-    return traces_gone_upstream(conn, source)
+def _counted(conn: sa.Connection, target: Target, source: str, traces: frozenset[str]) -> Removed:
+    staged = StagedErasure(conn)
+    _stage(conn, staged, target, source, traces)
+    return staged.count()
+
+
+def _stage(conn: sa.Connection, staged: StagedErasure, target: Target, source: str, traces: frozenset[str]) -> None:
+    if target.kind == "trace" and trace_is_known(conn, source, target.ident):
+        staged.add_traces(source, [target.ident])
+    if target.kind == "session":
+        staged.add_session(source, target.ident)
+        staged.add_traces_of_session(source, target.ident)
+    staged.add_traces(source, traces)
+
+
+def _unsearched(conn: sa.Connection, sources: Sequence[str], configured: Mapping[str, Source]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for source in sources:
+        settings = configured.get(source)
+        in_own_table = settings is None or settings.store.kind == "otel_spans"
+        counts[source] = (traces_without_raw_spans if in_own_table else traces_gone_upstream)(conn, source)
+    return {source: count for source, count in counts.items() if count}

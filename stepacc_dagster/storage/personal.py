@@ -1,7 +1,7 @@
 """Finding the traces of a session or a user."""
 
 import re
-from typing import Any
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -58,8 +58,7 @@ _GONE = sa.text("""
     WHERE source = :source AND erased_at IS NULL AND gone_upstream_at IS NOT NULL
 """)
 _INGESTED = sa.text("""
-    SELECT window_key FROM stepacc.windows
-    WHERE source = :source AND ingested_at IS NOT NULL AND (CAST(:since AS timestamptz) IS NULL OR ingested_at > :since)
+    SELECT window_key, ingested_at FROM stepacc.windows WHERE source = :source AND ingested_at IS NOT NULL
     ORDER BY window_key
 """)
 
@@ -124,9 +123,9 @@ def traces_gone_upstream(conn: sa.Connection, source: str) -> int:
     return int(conn.execute(_GONE, {"source": source}).scalar_one())
 
 
-def ingested_windows(conn: sa.Connection, source: str, since: Any = None) -> list[str]:
-    """Return the windows of a source that were ingested, or ingested after a moment, in order."""
-    return list(conn.scalars(_INGESTED, {"source": source, "since": since}))
+def ingested_windows(conn: sa.Connection, source: str) -> dict[str, datetime]:
+    """Return when each window of a source was last ingested, in order."""
+    return {row.window_key: row.ingested_at for row in conn.execute(_INGESTED, {"source": source})}
 
 
 def _span(trace_id: str, attributes: bytes, events: bytes, resource: bytes) -> RawSpan:

@@ -1,13 +1,27 @@
 """What the tests of erasures do: search whole databases for a text, and count what is stored of a trace."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from stepacc_core.model import RawEvent, RawSpan
-from tests.integration.evaluation_samples import agent_trace, tool_span
+from stepacc_core.annotations import TargetType
+from stepacc_core.model import PartitionType, RawEvent, RawSpan
+from stepacc_dagster.ingest import ingest_window, observe
+from stepacc_dagster.opening import opened_store
+from stepacc_dagster.scoring import score_window
+from stepacc_dagster.sources import MetricChoice, evaluator_of
+from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
+from stepacc_dagster.storage.raw_spans import Landed, land_spans
+from stepacc_dagster.windows import window_of
+from tests.integration.evaluation_access import support_source
+from tests.integration.evaluation_samples import SOURCE, agent_trace, tool_span
+
+BOTH: dict[PartitionType, str] = {"trace": "fail", "session": "fail"}
+NOTHING = {"raw_spans": 0, "spans": 0, "score_metadata": 0}
 
 _TABLES = sa.text("""
     SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace space ON space.oid = relnamespace
@@ -80,3 +94,94 @@ def telling_trace(trace_id: str, key: str, secret: str, *, task: str, session: s
         replace(tool_span(trace_id, "model", "x", start + 3), name="chat", attributes=model),
         nameless,
     ]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A database of stepacc, worked on without Dagster."""
+
+    engine: sa.Engine
+    home: Path
+
+    def land(self, *traces: Iterable[RawSpan], source: str = SOURCE) -> Landed:
+        """Land the spans of traces."""
+        with self.engine.begin() as connection:
+            return land_spans(connection, source, [span for spans in traces for span in spans])
+
+    def annotate(
+        self, target_type: TargetType, target_id: str, value: Any, partition_type: PartitionType = "trace"
+    ) -> None:
+        """Say what a target should do, and why."""
+        entry = AnnotationEntry(SOURCE, target_type, target_id, value, partition_type, note=f"note on {target_id}")
+        with self.engine.begin() as connection:
+            add_annotations(connection, [entry])
+
+    def ingest(self, *keys: str, **settings: Any) -> None:
+        """Ingest windows from the source's store."""
+        source = support_source(**settings)
+        with opened_store(source, self.engine) as store:
+            for key in keys:
+                ingest_window(self.engine, store, source, window_of(key, "daily"))
+
+    def observe(self, **settings: Any) -> None:
+        """Ask the source's store what changed and what it expects, as the sensor does."""
+        source = support_source(**settings)
+        with opened_store(source, self.engine) as store:
+            observe(self.engine, store, source)
+
+    def score(self, *keys: str, version: str | None = None, **settings: Any) -> None:
+        """Score windows."""
+        source = support_source(**{"partition_types": BOTH, "metric": MetricChoice(version=version), **settings})
+        for key in keys:
+            score_window(self.engine, source, evaluator_of(source), window_of(key, "daily"), "run")
+
+    def evaluate(self, *keys: str, **settings: Any) -> None:
+        """Ingest windows, then score them."""
+        self.ingest(*keys, **{name: value for name, value in settings.items() if name != "version"})
+        self.score(*keys, **settings)
+
+    def rows(self, query: str, **parameters: Any) -> list[Any]:
+        """Return the rows of a query."""
+        with self.engine.connect() as connection:
+            return list(connection.execute(sa.text(query), parameters))
+
+    def one(self, query: str, **parameters: Any) -> Any:
+        """Return the one value of a query."""
+        [(value,)] = self.rows(query, **parameters)
+        return value
+
+    def current(self) -> dict[tuple[str, str, str], float | None]:
+        """Return the current scores, by metric version, kind and id of the partition."""
+        rows = self.rows("SELECT * FROM stepacc.current_scores")
+        return {(row.metric_version, row.partition_type, row.partition_id): row.score for row in rows}
+
+    def stored(self, trace_id: str) -> dict[str, int]:
+        """Return how many raw and canonical spans a trace has, and how many rows of score metadata."""
+        counts = {
+            "raw_spans": "SELECT count(*) FROM stepacc.otel_spans WHERE trace_id = :id",
+            "spans": "SELECT count(*) FROM stepacc.spans WHERE trace_id = :id",
+            "score_metadata": """
+                SELECT count(*) FROM stepacc.score_metadata JOIN stepacc.scores ON id = score_id
+                WHERE partition_id = :id
+            """,
+        }
+        return {name: self.one(query, id=trace_id) for name, query in counts.items()}
+
+    def erased(self) -> list[str]:
+        """Return the traces that are marked as erased, in order."""
+        query = "SELECT trace_id FROM stepacc.traces WHERE erased_at IS NOT NULL ORDER BY source, trace_id"
+        return [row.trace_id for row in self.rows(query)]
+
+    def audit(self) -> list[Any]:
+        """Return what is written down of erasures, oldest first."""
+        return self.rows("SELECT * FROM stepacc.erasures ORDER BY id")
+
+    def configure(self, name: str = SOURCE, **attributes: Any) -> None:
+        """Write the `defs.yaml` of a source."""
+        folder = self.home / "defs" / name
+        folder.mkdir(parents=True)
+        document = {
+            "type": "stepacc_dagster.StepAccuracyComponent",
+            "attributes": {"source": name, "start_date": "2025-11-01", **attributes},
+        }
+        (folder / "defs.yaml").write_text(json.dumps(document))
