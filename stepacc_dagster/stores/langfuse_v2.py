@@ -16,6 +16,8 @@ from stepacc_dagster.storage.annotations import AnnotationEntry
 from stepacc_dagster.stores import cursors, stamps
 from stepacc_dagster.stores.base import Changes
 from stepacc_dagster.stores.langfuse_v2_rows import COLUMNS_OF_OBSERVATION, COLUMNS_OF_TRACE, spans_of
+from stepacc_dagster.stores.langfuse_v2_tables import TABLES
+from stepacc_dagster.stores.read_columns import needed
 from stepacc_dagster.stores.settings import LangfuseV2Settings
 from stepacc_dagster.stores.sql import by_trace, microseconds, qualified, read_only, require_columns, stream
 from stepacc_dagster.windows import Window, WindowKind, moment
@@ -24,42 +26,6 @@ _ADVICE = (
     "It was read with the tables of Langfuse 2.95; versions 3 and later keep traces in ClickHouse, which is not read. "
     "Name another schema or database in the settings of the store."
 )
-_NEEDED = {
-    "traces": (
-        "id",
-        "timestamp",
-        "name",
-        "project_id",
-        "metadata",
-        "input",
-        "output",
-        "session_id",
-        "user_id",
-        "created_at",
-        "updated_at",
-    ),
-    "observations": (
-        "id",
-        "name",
-        "start_time",
-        "end_time",
-        "parent_observation_id",
-        "type",
-        "trace_id",
-        "metadata",
-        "model",
-        "input",
-        "output",
-        "level",
-        "status_message",
-        "completion_tokens",
-        "prompt_tokens",
-        "project_id",
-        "created_at",
-        "updated_at",
-        "calculated_total_cost",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +141,7 @@ class LangfuseV2Store:
     def open(self) -> Iterator[LangfuseV2Reader]:
         """Open the database for reading."""
         with read_only(self.engine) as connection:
-            require_columns(connection, self.settings.schema, _NEEDED, _ADVICE)
+            require_columns(connection, self.settings.schema, needed(TABLES), _ADVICE)
             yield LangfuseV2Reader(connection, self.source, self.settings)
 
 

@@ -17,7 +17,9 @@ from stepacc_core.model import RawSpan
 from stepacc_dagster.storage.annotations import AnnotationEntry
 from stepacc_dagster.stores import cursors, digests, values
 from stepacc_dagster.stores.base import Changes
+from stepacc_dagster.stores.mlflow_tables import TABLES
 from stepacc_dagster.stores.projects import named_projects
+from stepacc_dagster.stores.read_columns import needed
 from stepacc_dagster.stores.settings import MlflowSettings
 from stepacc_dagster.stores.sql import (
     by_trace,
@@ -35,31 +37,6 @@ _ADVICE = (
     "It was read with the tables of MLflow 3.17; upgrade MLflow and run `mlflow db upgrade`, or name another schema or "
     "database in the settings of the store."
 )
-_NEEDED = {
-    "experiments": ("experiment_id", "name", "lifecycle_stage"),
-    "trace_info": (
-        "request_id",
-        "experiment_id",
-        "timestamp_ms",
-        "status",
-        "db_payload_generation",
-        "session_id",
-    ),
-    "spans": (
-        "trace_id",
-        "experiment_id",
-        "span_id",
-        "parent_span_id",
-        "name",
-        "type",
-        "status",
-        "start_time_unix_nano",
-        "end_time_unix_nano",
-        "content",
-    ),
-    "trace_tags": ("request_id", "key", "value"),
-    "trace_request_metadata": ("request_id", "key", "value"),
-}
 _NEEDED_FOR_EXPECTATIONS = {
     "assessments": (
         "assessment_id",
@@ -214,7 +191,7 @@ class MlflowStore:
         """Open the database for reading."""
         schema, wanted = self.settings.schema, self.settings.experiments
         with read_only(self.engine) as connection:
-            require_columns(connection, schema, _NEEDED, _ADVICE)
+            require_columns(connection, schema, needed(TABLES), _ADVICE)
             query = f"""
                 SELECT name, experiment_id FROM {qualified(schema, "experiments")}
                 WHERE :deleted_too OR lifecycle_stage IS DISTINCT FROM 'deleted'

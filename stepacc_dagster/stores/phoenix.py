@@ -17,7 +17,9 @@ from stepacc_core.model import RawSpan
 from stepacc_dagster.storage.annotations import AnnotationEntry
 from stepacc_dagster.stores import values
 from stepacc_dagster.stores.base import Changes
+from stepacc_dagster.stores.phoenix_tables import TABLES
 from stepacc_dagster.stores.projects import named_projects
+from stepacc_dagster.stores.read_columns import needed
 from stepacc_dagster.stores.serials import SerialCursor, SerialTable, bounds
 from stepacc_dagster.stores.settings import PhoenixSettings
 from stepacc_dagster.stores.sql import (
@@ -37,24 +39,6 @@ _ADVICE = (
     "It was read with the tables of Phoenix 20; upgrade Phoenix, or name another schema or database in the settings of "
     "the store."
 )
-_NEEDED = {
-    "projects": ("id", "name"),
-    "traces": ("id", "project_rowid", "trace_id", "start_time"),
-    "spans": (
-        "id",
-        "trace_rowid",
-        "span_id",
-        "parent_id",
-        "name",
-        "span_kind",
-        "start_time",
-        "end_time",
-        "attributes",
-        "events",
-        "status_code",
-        "status_message",
-    ),
-}
 _NEEDED_FOR_EXPECTATIONS = {
     "datasets": ("id", "name"),
     "dataset_examples": ("id", "dataset_id", "span_rowid"),
@@ -160,7 +144,7 @@ class PhoenixStore:
         """Open the database for reading."""
         schema = self.settings.schema
         with read_only(self.engine) as connection:
-            require_columns(connection, schema, _NEEDED, _ADVICE)
+            require_columns(connection, schema, needed(TABLES), _ADVICE)
             known = connection.execute(sa.text(f"SELECT name, id FROM {qualified(schema, 'projects')}"))  # noqa: S608
             projects = named_projects("Phoenix", "project", self.settings.projects, ((n, i) for n, i in known))
             yield PhoenixReader(connection, self.source, self.settings, projects)

@@ -1,12 +1,13 @@
 """The columns of a table of one's own: that they exist, their types, and how each is read."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from stepacc_dagster.stores.errors import StoreSchemaError
+from stepacc_dagster.stores.read_columns import ReadColumn, SpanField
 from stepacc_dagster.stores.settings import TableSettings
 from stepacc_dagster.stores.sql import columns_of, microseconds, quoted, require_columns
 from stepacc_dagster.windows import moment
@@ -32,6 +33,23 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "arrival": (*_TIMES, *_NUMBERS),
 }
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_SHOWN_TYPES = {_IDS: "id", _TEXTS: "text", _DOCUMENTS: "json", (*_TIMES, *_NUMBERS): "time"}
+"""What a catalog calls types that are known only once the database was asked."""
+_FIELDS: dict[str, tuple[SpanField, ...]] = {
+    "trace_id": ("trace_id",),
+    "span_id": ("span_id",),
+    "name": ("name",),
+    "start_time": ("start_time_unix_nano",),
+    "parent_span_id": ("parent_span_id",),
+    "end_time": ("end_time_unix_nano",),
+    "attributes": ("attributes",),
+    "events": ("events",),
+    "resource": ("resource",),
+    "status": ("status",),
+    "status_message": ("status_message",),
+    "scope_name": ("scope_name",),
+}
+"""The field of a raw span that is made of each field of the mapping."""
 _ADVICE = "Correct the columns in the settings of the table store."
 
 
@@ -89,6 +107,34 @@ class CheckedColumns:
     def nanoseconds(self, value: int | None) -> int | None:
         """Return a start or end in nanoseconds, None where it is missing or says nothing."""
         return value * self.unit_ns("start_time") if value is not None and value > 0 else None
+
+
+def columns_read(settings: TableSettings) -> tuple[ReadColumn, ...]:
+    """Return the columns that the settings name, each once, without a look at the database."""
+    read = [
+        ReadColumn(column, _SHOWN_TYPES.get(_TYPES.get(field, ()), "text"), f"read as {field}", _FIELDS.get(field, ()))
+        for field, column in settings.columns.given().items()
+    ]
+    read += [
+        ReadColumn(column, "text", f"read as the attribute {name}", ("attributes",))
+        for name, column in settings.attribute_columns.items()
+    ]
+    if settings.project_column:
+        read.append(ReadColumn(settings.project_column, "text", "tells agents apart, as `store.projects` lists them"))
+    return tuple(_together(same) for same in _by_name(read).values())
+
+
+def _by_name(read: Iterable[ReadColumn]) -> dict[str, list[ReadColumn]]:
+    grouped: dict[str, list[ReadColumn]] = {}
+    for column in read:
+        grouped.setdefault(column.name, []).append(column)
+    return grouped
+
+
+def _together(same: Sequence[ReadColumn]) -> ReadColumn:
+    """Return one column that is read as several things."""
+    fields = dict.fromkeys(field for column in same for field in column.fields)
+    return replace(same[0], description="; ".join(column.description for column in same), fields=tuple(fields))
 
 
 def checked_columns(conn: sa.Connection, settings: TableSettings) -> CheckedColumns:
