@@ -26,9 +26,9 @@ _GOING_ON = {BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionS
 
 
 def daemon_is_alive(instance: dg.DagsterInstance) -> bool:
-    """Whether a daemon that takes up backfills gave a sign of life lately."""
+    """Whether a daemon that takes up backfills gave a sign of life lately; none has given one that is still to come."""
     beat = instance.get_daemon_heartbeats().get(_DAEMON)
-    return beat is not None and time.time() - beat.timestamp < _BEAT_SECONDS
+    return beat is not None and abs(time.time() - beat.timestamp) < _BEAT_SECONDS
 
 
 def launch(  # noqa: PLR0913 (what makes a backfill)

@@ -3,14 +3,9 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import groupby, islice
 
 from stepacc_dagster.storage.due import WindowState
-
-_FIRST_WAIT = timedelta(minutes=15)
-_LONGEST_WAIT = timedelta(hours=6)
-_DOUBLINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +29,6 @@ class Ask:
         """Return what to ask for, for a window that is out of date."""
         before = (state.requests or 0) if state.token == state.requested else 0
         return cls(state.window_key, state.ingest_due, state.token, before + 1)
-
-    @property
-    def wait(self) -> timedelta:
-        """How long to wait for the run before another may be asked for; longer with each that was lost."""
-        doublings = min(self.attempt - 1, _DOUBLINGS)
-        return min(_FIRST_WAIT * (1 << doublings), _LONGEST_WAIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def requested_runs(
         note_requested(
             connection,
             source.name,
-            [{"key": ask.key, "token": ask.token, "wait": ask.wait} for run in asked for ask in run.asks],
+            [{"key": ask.key, "token": ask.token, "attempt": ask.attempt} for run in asked for ask in run.asks],
         )
     return asked
 

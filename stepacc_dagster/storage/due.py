@@ -29,19 +29,29 @@ _STATES = """
     WHERE w.source = :source AND w.window_key BETWEEN :first AND :last
 """
 _ALL = sa.text(f"{_STATES} ORDER BY w.window_key")
+
+
+def _wait(requests: str) -> str:
+    """Return the SQL of how long to wait for a run before another may be asked for; longer with each that was lost."""
+    return f"least(interval '15 minutes' * (1 << least({requests} - 1, 5)), interval '6 hours')"
+
+
+# A moment that lies farther off than anybody waits was written before the server's clock went back.
 _DUE = sa.text(f"""
     SELECT * FROM ({_STATES}) state
     WHERE (ingest_due OR (score_due AND (:rescore OR NOT other_version)))
-      AND NOT coalesce(requested = token AND request_again_at > now, false)
+      AND NOT coalesce(
+          requested = token AND request_again_at > now AND request_again_at <= now + {_wait("requests")}, false
+      )
     ORDER BY window_key DESC LIMIT :limit
 """)  # noqa: S608 (parts of this module)
 _INGESTED = sa.text("SELECT window_key FROM stepacc.windows WHERE source = :source AND ingested_at IS NOT NULL")
-_REQUESTED = sa.text("""
-    UPDATE stepacc.windows present SET requested = asked.token, request_again_at = now() + asked.wait,
-        requests = CASE WHEN present.requested = asked.token THEN coalesce(present.requests, 0) + 1 ELSE 1 END
-    FROM unnest(CAST(:keys AS text[]), CAST(:tokens AS text[]), CAST(:waits AS interval[])) asked (key, token, wait)
+_REQUESTED = sa.text(f"""
+    UPDATE stepacc.windows present SET requested = asked.token, requests = asked.attempt,
+        request_again_at = now() + {_wait("asked.attempt")}
+    FROM unnest(CAST(:keys AS text[]), CAST(:tokens AS text[]), CAST(:attempts AS int[])) asked (key, token, attempt)
     WHERE present.source = :source AND present.window_key = asked.key
-""")
+""")  # noqa: S608 (a part of this module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +161,9 @@ def ingested_windows(conn: sa.Connection, source: str) -> set[str]:
 
 
 def note_requested(conn: sa.Connection, source: str, asked: Iterable[Mapping[str, Any]]) -> None:
-    """Note that runs were asked for: `key` of the window, `token` of what is to be done, `wait` before asking again."""
+    """Note that runs were asked for: `key` of the window, `token` of what is to be done, `attempt` to do just that."""
     rows = list(asked)
-    columns = {f"{name}s": [row[name] for row in rows] for name in ("key", "token", "wait")}
+    columns = {f"{name}s": [row[name] for row in rows] for name in ("key", "token", "attempt")}
     conn.execute(_REQUESTED, {"source": source, **columns})
 
 
