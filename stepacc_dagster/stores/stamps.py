@@ -2,7 +2,8 @@
 
 Such times are not in the order of commits, and servers' clocks differ: a row may show with a time before one already
 seen. So the newest stretch is looked at again each time, and the cursor keeps a digest of it per window: what was seen
-already is not told again.
+already is not told again. Where a clock went back, or a row's time is wrong, the newest time seen lies ahead of the
+clock; the stretch then begins before the clock's time, or rows would be missed until it has caught up.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from stepacc_dagster.windows import WindowKind
 KIND = "stamp"
 _NEVER = -1
 """Before all times that count."""
+_CLOCK = sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,12 @@ class StampedRows:
         if newest is None:
             return Changes((), cursor or "")
         last, margin = max(newest, until), reread_seconds * 1_000_000
+        again = min(last, conn.scalar(_CLOCK) or last) - margin
         bounds = values | {
-            "from": until - margin if before else _NEVER,
+            "from": min(before.get("again", until - margin), again) if before else _NEVER,
             "until": until,
             "last": last,
-            "again": last - margin,
+            "again": again,
             "length": length_in(kind, self.unit_ns),
         }
         changed, now = set(seen), {}
@@ -63,7 +66,9 @@ class StampedRows:
                     changed.add(key)
                 if new_digest != "0":
                     now[key] = new_digest
-        return Changes(tuple(sorted(changed)), cursors.written({"by": KIND, "until": last, "seen": now}))
+        return Changes(
+            tuple(sorted(changed)), cursors.written({"by": KIND, "until": last, "again": again, "seen": now})
+        )
 
     def _by_window(self) -> str:
         return f"""
