@@ -20,6 +20,8 @@ KIND = "stamp"
 _NEVER = -1
 """Before all times that count."""
 _CLOCK = sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
+_HOUR = 3_600_000_000
+"""A clock that lies behind is read by whole hours, so that with nothing new the cursor stays the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class StampedRows:
         if newest is None:
             return Changes((), cursor or "")
         last, margin = max(newest, until), reread_seconds * 1_000_000
-        again = min(last, conn.scalar(_CLOCK) or last) - margin
+        clock: int = conn.execute(_CLOCK).scalar_one()
+        again = (last if last <= clock else clock - clock % _HOUR) - margin
         bounds = values | {
             "from": min(before.get("again", until - margin), again) if before else _NEVER,
             "until": until,
