@@ -36,7 +36,7 @@ def counts_table(found: Found) -> Table:
 def told(found: Found, removed: Removed, logs: EmptiedLog) -> str:
     """Say what was removed."""
     target = found.target
-    where = f"source `{target.source}`" if target.source else "every source"
+    where = f"source `{target.source}`" if target.source else "any source"
     kept_out = f"What comes of this {target.kind} later is not stored in {where}."
     counts = [_counted(name, number) for name, number in asdict(removed).items() if number]
     if logs.materializations:

@@ -269,6 +269,18 @@ def test_a_store_of_others_is_named_as_still_holding_the_spans(desk: Desk) -> No
     assert "Source `support` is not configured on this machine" in said.err
 
 
+def test_an_event_log_in_which_nothing_can_be_changed_is_named(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "own"))
+    said = erase("--trace", "a1")
+    assert said.code == 1
+    assert f"The events of the Dagster instance {tmp_path / 'own'} are not in Postgres" in said.err
+    assert desk.stored("a1") == NOTHING
+
+
 def test_traces_whose_user_nothing_tells_any_more_are_counted(desk: Desk) -> None:
     with desk.engine.begin() as connection:
         connection.execute(sa.text("DELETE FROM stepacc.otel_spans WHERE trace_id = 'a3'"))

@@ -14,7 +14,7 @@ from tests.cli_access import stepacc
 from tests.integration.conftest import opened
 from tests.integration.erase_access import places, telling_trace
 from tests.integration.evaluation_access import Workshop
-from tests.integration.evaluation_samples import MONDAY, TUESDAY, ToyMetric, agent_trace
+from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, ToyMetric, agent_trace
 
 TOLD = "Zz9 Plural Z Alpha"
 SCORED = {"trace": "fail", "session": "fail"}
@@ -92,6 +92,12 @@ def raising(partition: CanonicalPartition) -> Result:
     return inapplicable(partition)
 
 
+def raising_run(workshop: Workshop) -> str:
+    """The run that failed."""
+    [failed] = workshop.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+    return failed.run_id
+
+
 @pytest.fixture
 def dagster_engine(workshop: Workshop) -> Iterator[sa.Engine]:
     """An engine over the database of Dagster's own tables."""
@@ -106,12 +112,15 @@ def test_nothing_is_left_of_a_trace_that_had_a_secret_in_every_place(
 ) -> None:
     before = {**places(workshop.engine, TOLD), **places(dagster_engine, TOLD)}
     assert before.keys() >= PLANTED
+    [printed] = (tmp_path / "home").rglob(raising_run(workshop))
+    (printed / "compute_logs" / "by_the_metric.out").write_text(TOLD)
 
     said = stepacc("erase", "--trace", "told", "--yes")
 
     assert (said.code, said.err.startswith("Erased: 1 trace, 6 raw spans, ")) == (0, True)
     assert places(workshop.engine, TOLD) == {}
     assert places(dagster_engine, TOLD) == {}
+    assert list((tmp_path / "home").rglob(raising_run(workshop))) == []
     files = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert files
     assert [path for path in files if TOLD.encode() in path.read_bytes()] == []
@@ -131,7 +140,29 @@ def test_dagster_shows_the_same_partitions_and_errors_as_before_without_what_the
     assert workshop.metadata("step_accuracy_scores", MONDAY) == {k: v for k, v in told.items() if k not in gone}
     assert gone <= told.keys()
     assert workshop.metadata("step_accuracy_scores", TUESDAY) == untouched
-    [failed] = workshop.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
-    [entry] = workshop.instance.all_logs(failed.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    [entry] = workshop.instance.all_logs(raising_run(workshop), of_type=dg.DagsterEventType.STEP_FAILURE)
     assert entry.get_dagster_event().step_failure_data.error_display_string == "Erased.\n"
     assert stepacc("erase", "--trace", "told", "--yes").err.startswith("Nothing was left to erase.")
+
+
+def test_a_run_that_goes_on_is_named_since_it_may_tell_what_it_read_before(workshop: Workshop) -> None:
+    tags = {"stepacc/source": SOURCE}
+    own, other = (
+        workshop.instance.create_run_for_job(
+            a_job, status=dg.DagsterRunStatus.STARTED, tags=tags | {"dagster/partition": key}
+        )
+        for key in (MONDAY, TUESDAY)
+    )
+    said = stepacc("erase", "--trace", "told", "--yes", "--json")
+    assert said.code == 1
+    assert said.rows[0]["event_log"]["unfinished_runs"] == [own.run_id]
+    assert other.run_id not in said.out
+    assert "run the same command again" in said.rows[0]["left"][0]
+    for run in (own, other):
+        workshop.instance.report_run_canceled(run)
+    assert stepacc("erase", "--trace", "told", "--yes").code == 0
+
+
+@dg.job
+def a_job() -> None:
+    """Do nothing."""
