@@ -16,19 +16,15 @@ import dagster as dg
 from dagster_postgres.event_log import PostgresEventLogStorage
 
 from stepacc_dagster.automation import RANGE_END, RANGE_START
+from stepacc_dagster.local.dead_runs import is_dead
 from stepacc_dagster.run_metadata import CONTENT
 
 _ERASED = "Erased."
 _ASSETS = ("_scores", "_metadata")
 _PAGE = 100
 _FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
-_UNFINISHED = [
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
+_AT_WORK = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+"""A run that starts later reads nothing of what was erased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +70,8 @@ def empty_event_log(instance: dg.DagsterInstance, windows: Mapping[str, Sequence
     )
     failed = [run for run in _runs(instance, _FAILED) if _works_on(run, windows)]
     emptied = sum(_empty_failure(instance, run.run_id) for run in failed)
-    unfinished = (run.run_id for run in _runs(instance, _UNFINISHED) if _works_on(run, windows))
-    return EmptiedLog(materializations, emptied, tuple(unfinished))
+    at_work = (run for run in _runs(instance, _AT_WORK) if _works_on(run, windows) and not is_dead(run))
+    return EmptiedLog(materializations, emptied, tuple(run.run_id for run in at_work))
 
 
 def _empty_materializations(instance: dg.DagsterInstance, key: dg.AssetKey, windows: Sequence[str]) -> int:
@@ -110,7 +106,8 @@ def _empty_failure(instance: dg.DagsterInstance, run_id: str) -> bool:
     while True:
         page = instance.get_records_for_run(run_id, cursor=cursor, limit=_PAGE)
         for record in page.records:
-            if without := _emptied(record.event_log_entry):
+            entry = record.event_log_entry
+            if entry.asset_materialization is None and (without := _emptied(entry)):
                 _storage(instance).update_event_log_record(record.storage_id, without)
                 found = True
         if not page.has_more:
