@@ -93,7 +93,7 @@ class CanonicalSpan:
 
     `tool_name` is bare; `tool_full_name` keeps what the producer wrote where it differs. `tool_calls` are those of the
     completion, in its order. `calls_announced` is true for an LLM span that finished by asking for tools whose calls
-    were not recorded (content capture off).
+    were not recorded (content capture off), and for an AGENT span of a producer that records neither models nor tools.
     """
 
     trace_id: str

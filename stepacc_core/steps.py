@@ -14,6 +14,7 @@ from stepacc_core.model import CanonicalPartition, CanonicalSpan, NotApplicableR
 
 REQUIRED_KINDS = frozenset({"TOOL", "AGENT", "LLM"})
 _STEP_KINDS = frozenset({"TOOL", "AGENT"})
+_ANNOUNCE = frozenset({"LLM", "AGENT"})
 _NAMED_MISSING = 3
 _UNTIMED = 2**63
 
@@ -214,7 +215,7 @@ def _model_order(span: CanonicalSpan) -> tuple[int, str, str]:
 
 
 def _hides_calls(span: CanonicalSpan) -> bool:
-    return span.kind == "LLM" and span.calls_announced and not span.tool_calls
+    return span.kind in _ANNOUNCE and span.calls_announced and not span.tool_calls
 
 
 def _missing_start_time(spans: list[CanonicalSpan]) -> ScoringError:

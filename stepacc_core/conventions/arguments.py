@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stepacc_core.conventions.values import parsed
+from stepacc_core.conventions.values import mapping, parsed
 
 _CALL_WRAPPER = {"args", "kwargs"}
 _CALL_WRAPPER_EXTRAS = {"sanitize_inputs_outputs"}
@@ -39,6 +39,27 @@ def unwrapped(value: Mapping[str, Any]) -> Any:
         inputs = value.get("inputs")
         return dict(inputs) if isinstance(inputs, Mapping) else arguments_of(value.get("input_str"))
     return dict(value)
+
+
+def named(arguments: Any, parameters: Any) -> Any:
+    """Give the positional arguments of a smolagents call their names, from the tool's parameters in their order.
+
+    Args:
+        arguments: as unwrapped; anything but `{args, kwargs, sanitize_inputs_outputs}` is returned as it is.
+        parameters: the tool's schema as text; a store that keeps it as an object does not keep its order.
+    """
+    if not isinstance(arguments, dict) or set(arguments) != _CALL_WRAPPER | _CALL_WRAPPER_EXTRAS:
+        return arguments
+    given, by_name = arguments["args"], arguments["kwargs"]
+    if not isinstance(given, list) or not isinstance(by_name, dict) or not isinstance(parameters, str):
+        return arguments
+    names = list(mapping(parameters)) if is_schema(parameters) else []
+    match given:
+        case [dict(only)] if not by_name and set(only) <= set(names):  # taken for the named arguments
+            return only
+        case _ if len(given) <= len(names) and by_name.keys().isdisjoint(names[: len(given)]):
+            return {**dict(zip(names, given, strict=False)), **by_name}
+    return arguments
 
 
 def is_schema(value: Any) -> bool:

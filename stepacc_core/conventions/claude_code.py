@@ -15,8 +15,8 @@ _HIDDEN = "<REDACTED>"
 
 
 def recognises(span: RawSpan) -> bool:
-    """Tell whether the span is one of this producer's."""
-    return (text(span.attributes, "span.type") or span.name).startswith(_PREFIX)
+    """Tell whether the span is one of this producer's, by its name or its type; some versions write bare types."""
+    return span.name.startswith(_PREFIX) or (text(span.attributes, "span.type") or "").startswith(_PREFIX)
 
 
 def read(span: RawSpan) -> Fields:

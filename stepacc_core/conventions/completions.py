@@ -8,6 +8,7 @@
 | Gemini | `content.parts[].function_call.{id, name, args}`, camel case too |
 | Bedrock, Strands | `toolUse: {toolUseId, name, input}` |
 | LangChain | `tool_calls[].{id, name, args}`, also in `generations[][].message.kwargs` |
+| LangChain, arguments that are no JSON | `invalid_tool_calls[].{id, name, args}` |
 | OpenTelemetry | `parts[]` of type `tool_call` or `server_tool_call`: `{id, name, arguments}` |
 | Vercel | `{toolCallId, toolName, input}` |
 """
@@ -21,7 +22,15 @@ from stepacc_core.conventions.values import identifier, parsed
 from stepacc_core.model import ToolCall
 
 _DEEPEST = 12
-_CALL_TYPES = {"tool_call", "server_tool_call", "tool_use", "server_tool_use", "function_call", "tool-call"}
+_CALL_TYPES = {
+    "tool_call",
+    "server_tool_call",
+    "tool_use",
+    "server_tool_use",
+    "function_call",
+    "tool-call",
+    "invalid_tool_call",
+}
 _CONTAINERS = (
     "choices",
     "candidates",
@@ -32,6 +41,7 @@ _CONTAINERS = (
     "content",
     "parts",
     "tool_calls",
+    "invalid_tool_calls",
 )
 _ASKS_FOR_TOOLS = {"toolcall", "toolcalls", "tooluse", "functioncall"}
 _ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "toolUseId", "id")
@@ -51,14 +61,14 @@ _NO_SEPARATORS = str.maketrans("", "", "-_ ")
 
 
 def tool_call(name: Any, call_id: Any, arguments: Any) -> ToolCall:
-    """Make a call out of recorded values; a call recorded without arguments was made without any."""
+    """Make a call out of recorded values; arguments of None were not recorded, which is not to say there were none."""
     written = name.strip() if isinstance(name, str) else ""
     written = written or UNNAMED
     short = bare(written)
     return ToolCall(
         name=short,
         id=real_id(identifier(call_id)),
-        arguments={} if arguments is None else arguments_of(arguments),
+        arguments=arguments_of(arguments),
         full_name=written if written != short else None,
     )
 
@@ -135,7 +145,8 @@ def _as_call(item: dict[str, Any]) -> ToolCall | None:
     for key in ("function_call", "functionCall", "toolUse"):
         inner = item.get(key)
         if isinstance(inner, dict) and "name" in inner and "role" not in item:
-            return tool_call(inner.get("name"), _first(inner, _ID_KEYS), _first(inner, _ARGUMENT_KEYS))
+            arguments = _first(inner, _ARGUMENT_KEYS)  # Gemini leaves out empty ones
+            return tool_call(inner.get("name"), _first(inner, _ID_KEYS), {} if arguments is None else arguments)
     function = item.get("function")
     if isinstance(function, dict):
         return tool_call(function.get("name"), _first(item, _ID_KEYS), function.get("arguments"))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast, get_args
 
-from stepacc_core.conventions.arguments import arguments_of, is_schema
+from stepacc_core.conventions.arguments import arguments_of, is_schema, named
 from stepacc_core.conventions.completions import asks_for_tools, calls_of, tool_call, unique
 from stepacc_core.conventions.fields import Fields
 from stepacc_core.conventions.naming import real_id
@@ -16,6 +16,8 @@ KINDS = frozenset(get_args(SpanKind)) - {"UNKNOWN"}
 MARKS = frozenset({"openinference.span.kind", "tool.name", "llm.model_name"})
 """Attributes of this convention; a span with any of them is read by it."""
 _MESSAGES = "llm.output_messages."
+_AGENT_NAMES = ("agent.name", "gen_ai.agent.name", "graph.node.id")
+"""A node of a graph names the agent only where the agent itself is not named."""
 
 
 def read(span: RawSpan) -> Fields:
@@ -25,14 +27,15 @@ def read(span: RawSpan) -> Fields:
     metadata = mapping(attributes.get("metadata"))
     output = parsed(attributes.get("output.value"))
     is_model = kind == "LLM"
+    announced = is_model and asks_for_tools(attributes.get("llm.finish_reason"))
     return Fields(
         kind=kind,
         tool_name=text(attributes, "tool.name"),
         arguments=None if is_model else _arguments(attributes),
         call_id=None if is_model else _call_id(attributes, metadata, output),
-        agent_name=text(attributes, "agent.name", "graph.node.id") or text(metadata, "lc_agent_name"),
-        tool_calls=_calls(attributes, output) if is_model else (),
-        announced=is_model and asks_for_tools(attributes.get("llm.finish_reason")),
+        agent_name=text(attributes, *_AGENT_NAMES) or text(metadata, "lc_agent_name"),
+        tool_calls=_calls(attributes, output, announced=announced) if is_model else (),
+        announced=announced,
         output=output,
         input_tokens=integer(attributes, "llm.token_count.prompt"),
         output_tokens=integer(attributes, "llm.token_count.completion"),
@@ -49,9 +52,9 @@ def _kind(attributes: Mapping[str, Any]) -> SpanKind | None:
 def _arguments(attributes: Mapping[str, Any]) -> Any:
     """Return `input.value`, else `tool.parameters` where it holds values and not the parameters' definition."""
     value = attributes.get("input.value")
-    if value is not None:
-        return arguments_of(value)
     parameters = attributes.get("tool.parameters")
+    if value is not None:
+        return named(arguments_of(value), parameters)
     return None if parameters is None or is_schema(parameters) else arguments_of(parameters)
 
 
@@ -80,11 +83,16 @@ def _id_in_result(result: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _calls(attributes: Mapping[str, Any], output: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of the flattened messages; without any messages, those of the provider's own response."""
+def _calls(attributes: Mapping[str, Any], output: Any, *, announced: bool) -> tuple[ToolCall, ...]:
+    """Return the calls of the flattened messages, else those of the provider's own response.
+
+    The response is looked into where there are no messages, or calls were announced that the messages leave out, such
+    as those whose arguments LangChain cannot parse.
+    """
     messages = grouped(indexed(attributes, _MESSAGES))
     if messages:
-        return unique(call for message in messages for call in _message_calls(message))
+        found = unique(call for message in messages for call in _message_calls(message))
+        return found if found or not announced else calls_of(output)
     legacy = mapping(attributes.get("llm.function_call"))
     if legacy.get("name"):
         return (tool_call(legacy.get("name"), None, legacy.get("arguments")),)
@@ -103,6 +111,8 @@ def _message_calls(message: dict[str, Any]) -> Iterator[ToolCall]:
 
 
 def _flat_call(call: dict[str, Any]) -> ToolCall:
+    arguments = call.get("tool_call.function.arguments")
+    # Left out where there are none, as by the OpenAI Agents instrumentation.
     return tool_call(
-        call.get("tool_call.function.name"), call.get("tool_call.id"), call.get("tool_call.function.arguments")
+        call.get("tool_call.function.name"), call.get("tool_call.id"), {} if arguments is None else arguments
     )

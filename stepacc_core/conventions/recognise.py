@@ -77,6 +77,7 @@ _NEVER_TOOLS = frozenset({"LLM", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATO
 _NEVER_TOOL_OPERATIONS = frozenset(
     {"chat", "text_completion", "generate_content", "embeddings", "invoke_agent", "invoke_workflow"}
 )
+_UNPARSED_CALL = "Arguments of a call in the completion {!r} cannot be parsed; their text was kept."
 _MAKING_AN_AGENT = "create_agent"
 _OWN_AGENT_NAME = "aip.agent.name"
 _MARKS = frozenset[str]().union(*(convention.marks for convention in TABLE))
@@ -133,6 +134,8 @@ def read_span(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> tuple[
     name, full_name, gaps = _tool_name(span, fields) if kind == "TOOL" else (None, None, ())
     arguments, more = _arguments(span, fields) if kind == "TOOL" else (None, ())
     is_model = kind == "LLM"
+    if is_model and any(_is_unparsed(call.arguments) for call in fields.tool_calls):
+        more = (Gap("unparsable_arguments", _UNPARSED_CALL.format(span.name), (span.span_id,)),)
     canonical = CanonicalSpan(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -178,10 +181,14 @@ def _tool_name(span: RawSpan, fields: Fields) -> tuple[str, str | None, tuple[Ga
 
 def _arguments(span: RawSpan, fields: Fields) -> tuple[object, tuple[Gap, ...]]:
     arguments = fields.arguments
-    if isinstance(arguments, str) and arguments.lstrip().startswith(("{", "[")):
+    if _is_unparsed(arguments):
         detail = f"The arguments of the tool span {span.name!r} cannot be parsed; their text was kept."
         return arguments, (Gap("unparsable_arguments", detail, (span.span_id,)),)
     return arguments, ()
+
+
+def _is_unparsed(arguments: object) -> bool:
+    return isinstance(arguments, str) and arguments.lstrip().startswith(("{", "["))
 
 
 def _agent_name(span: RawSpan, kind: SpanKind, fields: Fields) -> str | None:

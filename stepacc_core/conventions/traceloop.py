@@ -68,7 +68,7 @@ def _call_id(attributes: Mapping[str, Any]) -> str | None:
 
 def _calls(completions: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
     calls = [
-        tool_call(call.get("name"), call.get("id"), call.get("arguments"))
+        tool_call(call.get("name"), call.get("id"), call.get("arguments", {}))
         for completion in completions
         for call in grouped(indexed(completion, "tool_calls."))
     ]

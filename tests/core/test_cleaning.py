@@ -341,7 +341,7 @@ class TestHandoffs:
         spans = (ROOT, model("s1", *calls), tool("s2", "search"), self._handoff("s3", "Somebody"))
         step = steps(*spans)[-1]
         assert (step.name, step.arguments, step.call_id) == ("escalate", {"why": "x"}, "2")
-        assert gaps(*spans) == {"handoff_named": ("s3",)}
+        assert gaps(*spans) == {"handoff_named": ("s3",), "calls_without_span": ("s1",)}
 
     def test_the_call_that_names_the_target_is_preferred(self) -> None:
         """Of several in the last completion; an earlier completion's calls are others."""

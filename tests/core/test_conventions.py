@@ -204,7 +204,7 @@ OTEL_MESSAGES = [
         "parts": [
             {"type": "text", "content": "Let me see."},
             {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": ARGUMENTS},
-            {"type": "server_tool_call", "id": "c2", "name": "get_time"},
+            {"type": "server_tool_call", "id": "c2", "name": "get_time", "server_tool_call": {}},
         ],
     }
 ]

@@ -4,7 +4,7 @@ The order matters: what is nested is folded before instrumentations are compared
 the shape of the trace is told last.
 """
 
-from stepacc_core.conventions.cleaning import content, crew, handoffs, plumbing, repeats, structure
+from stepacc_core.conventions.cleaning import content, crew, handoffs, plumbing, repeats, structure, unspanned
 from stepacc_core.conventions.cleaning.draft import Draft, Pass
 
 PASSES: tuple[Pass, ...] = (
@@ -17,8 +17,11 @@ PASSES: tuple[Pass, ...] = (
     repeats.same_call_id,
     repeats.wrapped_agents,
     repeats.nested_models,
+    unspanned.calls_from_completions,
+    unspanned.managed_agents,
     content.arguments_from_completions,
     crew.calls_from_tasks,
+    content.calls_without_span,
     content.hidden_content,
     structure.tree,
     structure.times,

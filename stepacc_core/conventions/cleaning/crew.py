@@ -1,7 +1,5 @@
 """Tool calls of a crew whose instrumentation makes no span for them: taken from the messages it keeps."""
 
-from dataclasses import replace
-
 from stepacc_core.conventions.cleaning.draft import Draft
 from stepacc_core.conventions.crewai import ROLE, TASKS_OUTPUT, TaskCalls, task_calls
 from stepacc_core.model import CanonicalSpan, Gap, ToolCall
@@ -30,11 +28,7 @@ def calls_from_tasks(draft: Draft) -> Draft:
                     f"{len(task.calls)} calls of {task.role!r} were read from its messages; their times are unknown."
                 )
                 gaps.append(Gap("calls_from_messages", detail, (agent.span_id,)))
-    if not added:
-        return draft
-    raw = {**draft.raw, **{span.span_id: draft.raw[span.parent_span_id or ""] for span in added}}
-    order = (*draft.order, *(span.span_id for span in added))
-    return replace(draft, raw=raw, order=order).changed(added, gaps)
+    return draft.with_added(added, gaps)
 
 
 def _role(draft: Draft, span: CanonicalSpan) -> object:

@@ -15,14 +15,16 @@ LATEST = 2**63
 class Draft:
     """The spans of one trace, each once, by id.
 
-    Passes change spans, and may add some, but neither remove nor move them, so that the tree stays whole: a span that
-    is no step of its own becomes a CHAIN. `order` holds the ids, parents before children.
+    Passes change spans, and may add some, also between a span and its parent, but remove none, so that the tree stays
+    whole: a span that is no step of its own becomes a CHAIN. `order` holds the ids, parents before children.
     """
 
     spans: Mapping[str, CanonicalSpan]
     raw: Mapping[str, RawSpan]
     gaps: tuple[Gap, ...] = ()
     order: tuple[str, ...] = field(default=())
+    sorted_spans: dict[tuple[str, ...], list[CanonicalSpan]] = field(default_factory=dict, compare=False, repr=False)
+    """What `of_kind` returned before: most passes ask for the same and change nothing."""
 
     def changed(self, changes: Iterable[CanonicalSpan], gaps: Iterable[Gap]) -> "Draft":
         """Return the draft with these spans in the place of those of the same id."""
@@ -30,15 +32,35 @@ class Draft:
         added = tuple(gaps)
         if not changed and not added:  # what most passes find in most traces
             return self
-        return replace(self, spans={**self.spans, **changed}, gaps=(*self.gaps, *added))
+        if not changed:
+            return replace(self, gaps=(*self.gaps, *added))
+        return replace(self, spans={**self.spans, **changed}, gaps=(*self.gaps, *added), sorted_spans={})
+
+    def with_added(self, spans: Sequence[CanonicalSpan], gaps: Iterable[Gap]) -> "Draft":
+        """Return the draft with these spans, new or in the place of those of the same id.
+
+        A new span has the raw span of its parent, or of the span below it; what it was read from is found there.
+        """
+        if not spans:
+            return self
+        merged = {**self.spans, **{span.span_id: span for span in spans}}
+        raw = dict(self.raw)
+        for span in spans:
+            if span.span_id not in raw:
+                raw[span.span_id] = raw[span.parent_span_id or ""]
+        return Draft(merged, raw, (*self.gaps, *gaps), _parents_first(merged))
 
     def top_down(self) -> Iterable[CanonicalSpan]:
         """Yield the spans, parents before children; members of a cycle come last."""
         return (self.spans[span_id] for span_id in self.order)
 
-    def of_kind(self, *kinds: str) -> list[CanonicalSpan]:
+    def of_kind(self, *kinds: str) -> Sequence[CanonicalSpan]:
         """Return the spans of these kinds by start time, name and id."""
-        return sorted((span for span in self.spans.values() if span.kind in kinds), key=by_start)
+        found = self.sorted_spans.get(kinds)
+        if found is None:
+            found = sorted((span for span in self.spans.values() if span.kind in kinds), key=by_start)
+            self.sorted_spans[kinds] = found
+        return found
 
     def nearest_above(self, kind: str, *, across: frozenset[str]) -> dict[str, CanonicalSpan]:
         """Find, for each span, the nearest span of a kind above it, looking across spans of certain kinds only."""

@@ -1,7 +1,7 @@
 """Hand-offs that a producer records under the agents' names: the call is named in the completion that made it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from stepacc_core.conventions import mlflow
@@ -64,7 +64,7 @@ def _target(raw: RawSpan) -> str | None:
 
 
 def _candidates(
-    span: CanonicalSpan, models: list[CanonicalSpan], ran: set[str], taken: set[tuple[str, int]]
+    span: CanonicalSpan, models: Sequence[CanonicalSpan], ran: set[str], taken: set[tuple[str, int]]
 ) -> Iterator[tuple[tuple[str, int], ToolCall]]:
     """Yield the calls that may be this hand-off, those of the last completion first."""
     start = span.start_time_unix_nano or 0

@@ -9,6 +9,8 @@ from stepacc_core.model import CanonicalSpan, Gap, RawSpan
 
 _MERGED = "(merged tools)"
 _IDENTITIES = ("aip.agent.name", "agent.name", "graph.node.id", "gen_ai.agent.name")
+_STRUCTURED_OUTPUT = "IMPORTANT: This StructuredOutputTool should only be invoked as the last"
+"""How Strands begins the description of the tool that takes a structured answer."""
 _METADATA_PREFIXES = ("langfuse.observation.metadata.", "traceloop.association.properties.")
 
 
@@ -55,14 +57,16 @@ def _metadata(raw: RawSpan, key: str) -> str | None:
 def output_tools(draft: Draft) -> Draft:
     """Take the tool by which a model hands in its answer for no step: `final_answer`, `final_result`.
 
-    Only where the producer is known to work so (smolagents, Pydantic AI): elsewhere it is a tool like any other.
+    Only where the producer is known to work so (smolagents, Pydantic AI, Strands): elsewhere it is a tool like any
+    other. Strands names the tool after the type of the answer, and its description tells it.
     """
+    strands = {span.tool_name or "" for span in draft.of_kind("TOOL") if _hands_in(draft.raw[span.span_id])}
     producers = [raw for raw in draft.raw.values() if raw.scope_name or raw.attributes]
     smolagents = any("smolagents" in raw.scope_name or raw.name == "FinalAnswerTool" for raw in producers)
     pydantic_ai = any(map(_is_pydantic_ai, producers))
-    if not smolagents and not pydantic_ai:
+    if not smolagents and not pydantic_ai and not strands:
         return draft
-    always = {"final_answer"} if smolagents else set()
+    always = {"final_answer"} | strands if smolagents else strands
     changes, gaps = [], []
     for span in draft.of_kind("TOOL", "LLM"):
         names = always | (_output_names(draft.raw[span.span_id]) if pydantic_ai else set())
@@ -79,6 +83,10 @@ def _without(span: CanonicalSpan, names: set[str]) -> CanonicalSpan:
         return as_chain(span) if span.tool_name in names else span
     kept = tuple(call for call in span.tool_calls if call.name not in names)
     return span if len(kept) == len(span.tool_calls) else replace(span, tool_calls=kept)
+
+
+def _hands_in(raw: RawSpan) -> bool:
+    return (text(raw.attributes, "gen_ai.tool.description") or "").startswith(_STRUCTURED_OUTPUT)
 
 
 def _is_pydantic_ai(raw: RawSpan) -> bool:

@@ -64,7 +64,7 @@ def second_instrumentation(draft: Draft) -> Draft:
         if like is None:
             kept.append(scope)
             continue
-        folded = [as_chain(span) for span in _like_spans(draft, scope, like)]
+        folded = [as_chain(span) for span in _like_spans(draft, scope, like, tree)]
         changes += folded
         detail = f"The instrumentation {scope!r} records the calls that {like!r} records too; one step each counts."
         gaps.append(Gap("recorded_twice", detail, tuple(span.span_id for span in folded)))
@@ -98,15 +98,28 @@ def _take_partner(span: CanonicalSpan, free: deque[CanonicalSpan], tree: Ancestr
     return not tree.is_above(partner, span) and not tree.is_above(span, partner)
 
 
-def _like_spans(draft: Draft, scope: str, like: str) -> list[CanonicalSpan]:
-    """Return the spans of a scope that the other scope has too: all its tools, agents of one name, models."""
-    agents = {s.agent_name for s in draft.of_kind("AGENT") if draft.raw[s.span_id].scope_name == like}
+def _like_spans(draft: Draft, scope: str, like: str, tree: Ancestry) -> list[CanonicalSpan]:
+    """Return the spans of a scope that the other scope has too: all its tools, agents of one name, models.
+
+    An agent above that of the other scope is the outer span of one agent, and left for `wrapped_agents` to fold the
+    inner one: which of them is a root decides whether the agent is a step.
+    """
+    agents = [s for s in draft.of_kind("AGENT") if draft.raw[s.span_id].scope_name == scope]
+    others: dict[str | None, list[CanonicalSpan]] = {}
+    for span in draft.of_kind("AGENT"):
+        if draft.raw[span.span_id].scope_name == like:
+            others.setdefault(span.agent_name, []).append(span)
+    doubled = {
+        span.span_id
+        for span in agents
+        if (found := others.get(span.agent_name)) and not any(tree.is_above(span, other) for other in found)
+    }
     has_models = any(draft.raw[s.span_id].scope_name == like for s in draft.of_kind("LLM"))
     return [
         span
         for span in draft.of_kind("TOOL", "AGENT", "LLM")
         if draft.raw[span.span_id].scope_name == scope
-        and (span.kind == "TOOL" or span.agent_name in agents or (span.kind == "LLM" and has_models))
+        and (span.kind == "TOOL" or span.span_id in doubled or (span.kind == "LLM" and has_models))
     ]
 
 
