@@ -1,5 +1,6 @@
 """`stepacc erase`: what it removes, what it keeps, and what it says."""
 
+import json
 import os
 import pty
 import subprocess
@@ -123,6 +124,15 @@ def test_a_user_is_found_by_whatever_a_convention_writes(desk: Desk, attributes:
     assert erase("--user", "42").code == 0
     assert desk.stored("hers") == NOTHING
     assert desk.stored("his")["raw_spans"] == 2
+
+
+@pytest.mark.parametrize("user", ["Zoë", 'Ann "A" O\'Neil', "back\\slash", "a+b@example.org"])
+def test_an_id_is_found_however_json_writes_its_letters(desk: Desk, user: str) -> None:
+    inside = json.dumps({"user_id": user})
+    desk.land(named(agent_trace("hers", MONDAY, "search"), metadata=inside), person_trace("also", MONDAY, user, "open"))
+    assert erase("--user", user).code == 0
+    assert desk.stored("hers") == desk.stored("also") == NOTHING
+    assert desk.stored("b1")["raw_spans"] == 2
 
 
 def test_one_source_is_erased_and_another_with_the_same_ids_is_not(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -15,6 +16,7 @@ from tests.integration.conftest import opened
 from tests.integration.erase_access import places, telling_trace
 from tests.integration.evaluation_access import Workshop
 from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, ToyMetric, agent_trace
+from tests.integration.following_access import Follower
 
 TOLD = "Zz9 Plural Z Alpha"
 SCORED = {"trace": "fail", "session": "fail"}
@@ -161,6 +163,32 @@ def test_a_run_that_goes_on_is_named_since_it_may_tell_what_it_read_before(works
     for run in (own, other):
         workshop.instance.report_run_canceled(run)
     assert stepacc("erase", "--trace", "told", "--yes").code == 0
+
+
+def test_an_erasure_leaves_the_sensor_nothing_to_do(
+    dagster_instance: dg.DagsterInstance, migrated_engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path / "home"))
+    workshop = Workshop(dagster_instance, migrated_engine)
+    spans = agent_trace("t", MONDAY, "search", "open", task="refund")
+    workshop.land(spans[:2], agent_trace("other", MONDAY, "search", task="refund"))
+    workshop.annotate("task", "refund", ["search"])
+    follower = Follower(workshop)
+    follower.settle()
+    before = workshop.current()
+    assert stepacc("erase", "--trace", "t", "--yes").code == 0
+    assert follower.look() == []
+    workshop.land(spans)
+    assert follower.look() == []
+    workshop.annotate("task", "refund", ["open"])
+    follower.settle()
+    assert kept(workshop.current()) == kept(before)
+    assert len(kept(before)) == 1
+
+
+def kept(rows: list[Any]) -> list[tuple[Any, ...]]:
+    """What stays of the scores of the erased trace."""
+    return [(row.id, row.score, row.annotation_id, row.confirmed_at) for row in rows if row.partition_id == "t"]
 
 
 @dg.job
