@@ -10,12 +10,12 @@ lone surrogates, which no database holds, become U+FFFD.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from stepacc_core.conventions.values import decode
 from stepacc_core.errors import ReadError
+from stepacc_core.log_records import LogEvent
 from stepacc_core.model import RawEvent, RawSpan
 from stepacc_core.otlp_fields import (
     Times,
@@ -29,9 +29,7 @@ from stepacc_core.otlp_fields import (
     span_time_error,
 )
 
-SpanKey = tuple[str, str]
-"""Trace id and span id."""
-
+_ItemT = TypeVar("_ItemT")
 _SHOWN = 80
 _BAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -47,14 +45,10 @@ def read_otlp_lines(lines: Iterable[str | bytes]) -> Iterator[RawSpan | ReadErro
         line (the caller adds the file). A span with a time that is no integer comes without it, and a `SpanTimeError`
         after it.
     """
-    for number, document in _documents(lines):
-        if isinstance(document, ReadError):
-            yield document
-        else:
-            yield from _spans(number, document)
+    return _read(lines, _spans)
 
 
-def read_otlp_log_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[SpanKey, RawEvent] | ReadError]:
+def read_otlp_log_lines(lines: Iterable[str | bytes]) -> Iterator[LogEvent | ReadError]:
     """Yield the log records of OTLP/JSON text that belong to a span, as events, with the key of their span.
 
     The record's body is under `body` in the event's attributes. Records without a span are left out.
@@ -62,23 +56,31 @@ def read_otlp_log_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[SpanKey,
     Args:
         lines: as for `read_otlp_lines`.
     """
+    return _read(lines, _logs)
+
+
+def read_otlp(lines: Iterable[str | bytes]) -> Iterator[RawSpan | LogEvent | ReadError]:
+    """Yield spans and log records of OTLP/JSON text, in whatever order and mixture they stand in it.
+
+    Args:
+        lines: as for `read_otlp_lines`.
+    """
+    return _read(lines, _spans, _logs)
+
+
+def _read(
+    lines: Iterable[str | bytes], *signals: Callable[[int, Mapping[str, Any]], Iterator[_ItemT]]
+) -> Iterator[_ItemT | ReadError]:
     for number, document in _documents(lines):
         if isinstance(document, ReadError):
             yield document
-        else:
-            yield from _logs(number, document)
-
-
-def join_logs(spans: Iterable[RawSpan], events: Iterable[tuple[SpanKey, RawEvent]]) -> Iterator[RawSpan]:
-    """Add log events to the spans they belong to, each equal event once; spans without any pass unchanged."""
-    by_span: dict[SpanKey, list[RawEvent]] = {}
-    for key, event in events:
-        kept = by_span.setdefault(key, [])
-        if event not in kept:
-            kept.append(event)
-    for span in spans:
-        added = [e for e in by_span.get((span.trace_id, span.span_id), ()) if e not in span.events]
-        yield replace(span, events=(*span.events, *added)) if added else span
+            continue
+        for entry in _entries(number, document):
+            if isinstance(entry, ReadError):
+                yield entry
+            else:
+                for read in signals:
+                    yield from read(number, entry)
 
 
 def _documents(lines: Iterable[str | bytes]) -> Iterator[tuple[int, Any]]:
@@ -137,11 +139,8 @@ def _line_error(number: int, what: str, written: str) -> ReadError:
     return ReadError(f"Line {number} {what}: {shown!r}. It must hold one OTLP/JSON object; the other lines were read.")
 
 
-def _spans(number: int, document: Any) -> Iterator[RawSpan | ReadError]:
-    for resource_spans in _resources(number, document, "resourceSpans", "resource_spans"):
-        if isinstance(resource_spans, ReadError):
-            yield resource_spans
-            continue
+def _spans(number: int, document: Mapping[str, Any]) -> Iterator[RawSpan | ReadError]:
+    for resource_spans in items(document, "resourceSpans", "resource_spans"):
         resource = _resource(resource_spans)
         for scope_spans in items(resource_spans, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
             scope = _part(scope_spans, "scope", "instrumentationLibrary")
@@ -157,11 +156,8 @@ def _spans(number: int, document: Any) -> Iterator[RawSpan | ReadError]:
                         yield span_time_error(f"Line {number}", "span", _text(span.get("name")), times.problems)
 
 
-def _logs(number: int, document: Any) -> Iterator[tuple[SpanKey, RawEvent] | ReadError]:
-    for resource_logs in _resources(number, document, "resourceLogs", "resource_logs"):
-        if isinstance(resource_logs, ReadError):
-            yield resource_logs
-            continue
+def _logs(number: int, document: Mapping[str, Any]) -> Iterator[LogEvent | ReadError]:
+    for resource_logs in items(document, "resourceLogs", "resource_logs"):
         for scope_logs in items(resource_logs, "scopeLogs", "scope_logs", "instrumentationLibraryLogs"):
             for record in items(scope_logs, "logRecords", "log_records"):
                 try:
@@ -173,15 +169,15 @@ def _logs(number: int, document: Any) -> Iterator[tuple[SpanKey, RawEvent] | Rea
                         yield found
 
 
-def _resources(number: int, document: Any, camel: str, snake: str) -> Iterator[Any]:
-    """Yield the resource groups of one document, or of a list of documents."""
+def _entries(number: int, document: Any) -> Iterator[Mapping[str, Any] | ReadError]:
+    """Yield the requests of one document, or of a list of documents."""
     for entry in document if isinstance(document, list) else (document,):
         if not isinstance(entry, Mapping):
             yield _line_error(number, "is not an OTLP object", json.dumps(entry)[:200])
         elif entry and not any(isinstance(key, str) and _SIGNAL.fullmatch(key) for key in entry):
-            yield _line_error(number, f"has no {camel}", json.dumps(entry)[:200])
+            yield _line_error(number, "has no resourceSpans", json.dumps(entry)[:200])
         else:
-            yield from items(entry, camel, snake)
+            yield entry
 
 
 _SIGNAL = re.compile("resource_?(spans|logs|metrics|profiles)", re.IGNORECASE)
@@ -261,7 +257,7 @@ def _event(event: Mapping[str, Any]) -> RawEvent:
     )
 
 
-def _log(record: Mapping[str, Any]) -> tuple[SpanKey, RawEvent] | None:
+def _log(record: Mapping[str, Any]) -> LogEvent | None:
     trace_id = read_id(_get(record, "traceId", "trace_id"))
     span_id = read_id(_get(record, "spanId", "span_id"))
     if trace_id is None or span_id is None:

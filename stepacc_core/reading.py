@@ -11,6 +11,7 @@ from stepacc_core.conventions.cleaning.draft import by_start, draft_of
 from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.conventions.recognise import read_span
 from stepacc_core.conventions.values import identifier, lookup, may_hold
+from stepacc_core.log_records import carried_joined
 from stepacc_core.model import CanonicalPartition, CanonicalSpan, CanonicalTrace, Gap, RawSpan
 from stepacc_core.steps import find_roots
 
@@ -69,10 +70,11 @@ def canonicalise(trace_id: str, raw_spans: Sequence[RawSpan], settings: ReadSett
     equal trace in whatever order they arrive.
     """
     once, repeated = delivered_once(raw_spans)
-    raw, placeholders = without_placeholders(once)
+    whole, apart = carried_joined(once)
+    raw, placeholders = without_placeholders(whole)
     raw.sort(key=_raw_order)
     spans: list[CanonicalSpan] = []
-    gaps: list[Gap] = [*repeated, *placeholders]
+    gaps: list[Gap] = [*repeated, *apart, *placeholders]
     for span in raw:
         canonical, assumed = _read(span, settings)
         spans.append(canonical)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from stepacc_core.errors import ReadError
+from stepacc_core.log_records import join_logs
 from stepacc_core.model import CanonicalTrace, RawSpan, Step
-from stepacc_core.otlp import join_logs, read_otlp_lines, read_otlp_log_lines
+from stepacc_core.otlp import read_otlp_lines, read_otlp_log_lines
 from stepacc_core.reading import read_traces, trace_partition
 from stepacc_core.steps import collect_steps, not_applicable_reason
 

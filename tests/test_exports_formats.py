@@ -27,7 +27,8 @@ EXPECTED: dict[str, list[dict[str, Any]]] = json.loads((EXPORTS / "expected.json
 
 def read(text: str) -> list[RawSpan | ReadError]:
     """Read a text line by line, as a file."""
-    return list(read_trace_lines(text.splitlines(keepends=True)))
+    found = read_trace_lines(text.splitlines(keepends=True))
+    return [item for item in found if not isinstance(item, tuple)]
 
 
 def spans_of(file: str) -> list[RawSpan]:

@@ -10,8 +10,9 @@ from stepacc_core.conventions.values import decode
 from stepacc_core.errors import ReadError
 from stepacc_core.exports import atif, langfuse, langsmith
 from stepacc_core.exports.documents import opens_indented, read_documents, text_of
+from stepacc_core.log_records import LogEvent
 from stepacc_core.model import RawSpan
-from stepacc_core.otlp import read_otlp_lines
+from stepacc_core.otlp import read_otlp
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,16 @@ TABLE: tuple[ExportFormat, ...] = (
     ExportFormat("Langfuse", langfuse.recognises, langfuse.read),
 )
 
-_OTLP = re.compile(r'\{\s*"resource_?[sS]pans"\s*:')
+_OTLP = re.compile(r'\{\s*"resource_?(?:[sS]pans|[lL]ogs)"\s*:')
 """How nearly all OTLP/JSON begins; it need not be parsed twice."""
 _TRIED = 20
 """Lines at the beginning that may be broken before a text is taken to be OTLP."""
 
 
-def read_trace_lines(lines: Iterable[str | bytes]) -> Iterator[RawSpan | ReadError]:
+def read_trace_lines(lines: Iterable[str | bytes]) -> Iterator[RawSpan | LogEvent | ReadError]:
     """Yield the spans of a text of traces in their order, and an error in the place of what cannot be read.
+
+    Log records of OTLP come as events with the key of their span.
 
     The first document that can be parsed tells the format; what no row of the table recognises is read as OTLP/JSON.
 
@@ -47,7 +50,7 @@ def read_trace_lines(lines: Iterable[str | bytes]) -> Iterator[RawSpan | ReadErr
     begin = _beginning(remaining)
     chosen = _format_of(begin)
     if chosen is None:
-        yield from read_otlp_lines(chain(begin, remaining))
+        yield from read_otlp(chain(begin, remaining))
         return
     for document in read_documents(chain(begin, remaining)):
         if isinstance(document, ReadError):

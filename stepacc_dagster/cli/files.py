@@ -11,22 +11,21 @@ from dataclasses import dataclass, field
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 import click
 
 from stepacc_core.conventions.recognise import require_recognised
 from stepacc_core.errors import PartitionError, ReadError, UnknownConventionError
 from stepacc_core.exports.formats import read_trace_lines
-from stepacc_core.model import CanonicalPartition, CanonicalTrace, RawEvent, RawSpan
-from stepacc_core.otlp import SpanKey, join_logs, read_otlp_log_lines
+from stepacc_core.log_records import LogEvent, join_logs
+from stepacc_core.model import CanonicalPartition, CanonicalTrace, RawSpan
 from stepacc_core.partition_json import load_partition
 from stepacc_core.reading import ReadSettings, read_traces, session_partition, trace_partition
 from stepacc_dagster.cli.output import note
 from stepacc_dagster.doors.framing import HEAD, looks_like_protobuf
 
-ItemT = TypeVar("ItemT")
-Kind = Literal["spans", "logs", "partitions", "protobuf", "binary"]
+Kind = Literal["traces", "partitions", "protobuf", "binary"]
 
 STDIN = Path("-")
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -35,7 +34,7 @@ _LOOKED_AT = 1_048_576
 _SHOWN_PROBLEMS = 50
 
 # As keys, with their colon: an attribute may well be called partition_type.
-_MARK = re.compile(rb'"(?:(resource_?[sS]pans)|(resource_?[lL]ogs)|(partition_type|partition_id))"\s*:')
+_MARK = re.compile(rb'"(?:(resource_?[sS]pans|resource_?[lL]ogs)|(partition_type|partition_id))"\s*:')
 _NO_TEXT = (
     "This is neither text in UTF-8 nor OTLP in protobuf. Export traces as OTLP/JSON, one object a line (a collector's "
     "file exporter does so with `format: json`); gzip is unpacked, other forms are not."
@@ -65,7 +64,7 @@ class TraceFiles:
     """What was read of some files: raw spans, log events, ready-made partitions, and what could not be read."""
 
     spans: list[RawSpan] = field(default_factory=list)
-    events: list[tuple[SpanKey, RawEvent]] = field(default_factory=list)
+    events: list[LogEvent] = field(default_factory=list)
     partitions: list[CanonicalPartition] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -140,24 +139,8 @@ def report_problems(problems: list[str]) -> None:
         note(f"not read: {len(problems) - _SHOWN_PROBLEMS} more")
 
 
-def is_log_file(path: Path) -> bool:
-    """Tell whether a file holds OTLP log records; a pipe never does, since it cannot be read twice."""
-    if not path.is_file():
-        return False
-    with open_lines(path, []) as lines:
-        return _beginning(lines)[0] == "logs"
-
-
-def read_log_events(path: Path, problems: list[str]) -> list[tuple[SpanKey, RawEvent]]:
-    """Read a file of OTLP log records; what cannot be read is added to the problems."""
-    found = TraceFiles()
-    with open_lines(path, problems) as lines:
-        problems += [f"{path}: {problem}" for problem in _keep(read_otlp_log_lines(lines), found.events)]
-    return found.events
-
-
-def read_spans(lines: Iterator[bytes]) -> Iterator[RawSpan | ReadError]:
-    """Yield the spans of a file of any form, and an error in the place of what cannot be read."""
+def read_spans(lines: Iterator[bytes]) -> Iterator[RawSpan | LogEvent | ReadError]:
+    """Yield spans and log events of a file of any form, and an error in the place of what cannot be read."""
     kind, every = _beginning(lines)
     if kind == "binary":
         yield ReadError(_NO_TEXT)
@@ -167,7 +150,7 @@ def read_spans(lines: Iterator[bytes]) -> Iterator[RawSpan | ReadError]:
         yield from read_trace_lines(every)
 
 
-def _read_protobuf(chunks: Iterator[bytes]) -> Iterator[RawSpan | ReadError]:
+def _read_protobuf(chunks: Iterator[bytes]) -> Iterator[RawSpan | LogEvent | ReadError]:
     try:
         from stepacc_dagster.doors.otlp_protobuf import read_protobuf  # noqa: PLC0415 (the base needs no protobuf)
     except ModuleNotFoundError:
@@ -180,7 +163,7 @@ def _beginning(lines: Iterator[bytes]) -> tuple[Kind, Iterator[bytes]]:
     """Tell by the first key that gives a file away what it holds; return this, and all lines again."""
     seen: list[bytes] = []
     size = 0
-    kind: Kind = "spans"
+    kind: Kind = "traces"
     head, lines = _head(lines)
     if looks_like_protobuf(head):
         return "protobuf", lines
@@ -188,7 +171,7 @@ def _beginning(lines: Iterator[bytes]) -> tuple[Kind, Iterator[bytes]]:
         seen.append(line)
         size += len(line)
         if found := _MARK.search(line):
-            kind = "spans" if found[1] else "logs" if found[2] else "partitions"
+            kind = "traces" if found[1] else "partitions"
             break
         if size >= _LOOKED_AT:
             kind = _unmarked(seen)
@@ -207,25 +190,21 @@ def _head(lines: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def _unmarked(seen: list[bytes]) -> Kind:
-    return "binary" if any(_CONTROL.search(line) for line in seen) else "spans"
+    return "binary" if any(_CONTROL.search(line) for line in seen) else "traces"
 
 
 def _read_one(lines: Iterator[bytes], found: TraceFiles) -> Iterator[str]:
     kind, every = _beginning(lines)
     if kind == "partitions":
         yield from _read_partitions(every, found)
-    elif kind == "logs":
-        yield from _keep(read_otlp_log_lines(every), found.events)
-    else:
-        yield from _keep(read_spans(every), found.spans)
-
-
-def _keep(items: Iterable[ItemT | ReadError], good: list[ItemT]) -> Iterator[str]:
-    for item in items:
+        return
+    for item in read_spans(every):
         if isinstance(item, ReadError):
             yield str(item)
+        elif isinstance(item, RawSpan):
+            found.spans.append(item)
         else:
-            good.append(item)
+            found.events.append(item)
 
 
 def _read_partitions(lines: Iterable[bytes], found: TraceFiles) -> Iterator[str]:

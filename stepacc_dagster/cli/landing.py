@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,17 +12,10 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.conventions.recognise import recognised, require_recognised
 from stepacc_core.errors import ReadError, UnknownConventionError
-from stepacc_core.model import RawEvent, RawSpan
-from stepacc_core.otlp import SpanKey, join_logs
-from stepacc_dagster.cli.files import (
-    files_argument,
-    is_log_file,
-    open_lines,
-    read_log_events,
-    read_spans,
-    report_problems,
-)
-from stepacc_dagster.cli.output import counted, emit_json, json_option, note, printable, progress_bar
+from stepacc_core.log_records import carrier, is_kept
+from stepacc_core.model import RawSpan
+from stepacc_dagster.cli.files import files_argument, open_lines, read_spans, report_problems
+from stepacc_dagster.cli.output import emit_json, json_option, note, printable, progress_bar
 from stepacc_dagster.cli.reading_options import mapping_option, read_mappings
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.storage.opening import open_storage
@@ -44,21 +36,17 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
     """Land the spans of FILES in the table `otel_spans`.
 
     FILES hold OTLP as JSON lines or protobuf, or JSON exports of LangSmith, Langfuse or ATIF, told by their content and
-    also gzipped; - stands for standard input. Files of OTLP log records are joined to the spans of the other files.
-    Each file is one transaction. What cannot be read is named, the rest is landed, and the
-    exit code is 1. Landing a span again changes nothing.
+    also gzipped; - stands for standard input. OTLP log records of GenAI instrumentations are landed too, before or
+    after the spans they belong to. Each file is one transaction. What cannot be read is named, the rest is landed, and
+    the exit code is 1. Landing a span again changes nothing.
     """
     note("Contents of spans (arguments, outputs, prompts) are stored as they are; nothing is redacted.")
     name, mappings = source_or_only(source), read_mappings(mapping_files)
     problems: list[str] = []
-    logs = [path for path in files if is_log_file(path)]
-    events = _Events(event for path in logs for event in read_log_events(path, problems))
     with open_storage() as engine:
         for path in files:
-            if path in logs:
-                continue
             try:
-                landed = _land(engine, name, path, _Import(events, mappings, problems))
+                landed = _land(engine, name, path, _Import(mappings, problems))
             except UnknownConventionError as error:
                 problems.append(f"{path}: {error}")
                 continue
@@ -67,10 +55,6 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
             else:
                 erased = f", {landed.erased} of erased traces left out" if landed.erased else ""
                 note(f"{path}: {landed.new} spans new, {landed.changed} changed, {landed.same} there already{erased}")
-    if lonely := events.without_span():
-        note(
-            f"{counted(lonely, 'log record')} of spans that are in none of these files left out; name their files too."
-        )
     report_problems(problems)
     sys.exit(1 if problems else 0)
 
@@ -81,40 +65,22 @@ def _land(engine: sa.Engine, source: str, path: Path, shared: "_Import") -> Land
         task = progress.add_task(printable(path.name), total=None)
 
         def spans() -> Iterator[RawSpan]:
-            for span in read_spans(lines):
-                if isinstance(span, ReadError):
-                    shared.problems.append(f"{path}: {span}")
-                else:
+            for item in read_spans(lines):
+                if isinstance(item, ReadError):
+                    shared.problems.append(f"{path}: {item}")
+                elif isinstance(item, RawSpan) or is_kept(item[1]):
                     progress.advance(task)
-                    shared.events.seen(span)
-                    yield span
+                    yield item if isinstance(item, RawSpan) else carrier(item)
 
         with engine.begin() as connection:
             # Checked within the transaction: a file that no recogniser knows lands nothing.
-            return land_spans(connection, source, _recognised(join_logs(spans(), shared.events.all), shared.mappings))
-
-
-class _Events:
-    """The log events of a command, and how many of them met no span."""
-
-    def __init__(self, events: Iterable[tuple[SpanKey, RawEvent]]) -> None:
-        self.all = list(events)
-        self._waiting = Counter(key for key, _ in self.all)
-
-    def seen(self, span: RawSpan) -> None:
-        """Take note that a span is there."""
-        self._waiting.pop((span.trace_id, span.span_id), None)
-
-    def without_span(self) -> int:
-        """Return how many events met no span."""
-        return self._waiting.total()
+            return land_spans(connection, source, _recognised(spans(), shared.mappings))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Import:
-    """What the files of a command share: log events, declared mappings, and the list of what could not be read."""
+    """What the files of a command share: declared mappings, and the list of what could not be read."""
 
-    events: _Events
     mappings: tuple[DeclaredMapping, ...]
     problems: list[str]
 

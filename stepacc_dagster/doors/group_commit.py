@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from stepacc_core.errors import StepaccError
-from stepacc_dagster.doors.otlp_http import Encoding, Read, read_request
+from stepacc_dagster.doors.otlp_http import Encoding, Read, Signal, read_request
 from stepacc_dagster.storage.raw_spans import Landed, land_spans
 
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -45,6 +45,7 @@ class Outcome:
 class _Request:
     body: bytes
     encoding: Encoding
+    signal: Signal
     outcome: "Future[Outcome]"
 
 
@@ -103,9 +104,9 @@ class GroupCommit:
         for thread in self._threads:
             thread.join(_ENDS_WITHIN)
 
-    def submit(self, body: bytes, encoding: Encoding) -> "Future[Outcome]":
+    def submit(self, body: bytes, encoding: Encoding, signal: Signal = "traces") -> "Future[Outcome]":
         """Queue a request; its outcome is there once it is committed, or cannot be."""
-        request = _Request(body, encoding, Future())
+        request = _Request(body, encoding, signal, Future())
         with self._changed:
             self._waiting.append(request)
             self._changed.notify()
@@ -147,7 +148,7 @@ class GroupCommit:
         return batch
 
     def _handle(self, batch: list[_Request]) -> None:
-        reads = [read_request(request.body, request.encoding) for request in batch]
+        reads = [read_request(request.body, request.encoding, request.signal) for request in batch]
         usable: list[tuple[_Request, Read]] = []
         for request, read in zip(batch, reads, strict=True):
             if read.unusable:

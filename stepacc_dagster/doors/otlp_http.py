@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
@@ -17,21 +21,25 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.responses import JSONResponse, Response
 
 from stepacc_core.errors import ReadError, SpanTimeError
+from stepacc_core.log_records import LogEvent, carrier, is_kept
 from stepacc_core.model import RawSpan
-from stepacc_core.otlp import read_otlp_lines
-from stepacc_dagster.doors.otlp_protobuf import spans_of
+from stepacc_core.otlp import read_otlp_lines, read_otlp_log_lines
+from stepacc_dagster.doors.otlp_protobuf import events_of, spans_of
 
 Encoding = Literal["protobuf", "json"]
+Signal = Literal["traces", "logs"]
 
 CONTENT_TYPES: Mapping[str, Encoding] = {"application/x-protobuf": "protobuf", "application/json": "json"}
 
 _MEDIA: Mapping[Encoding, str] = {encoding: media for media, encoding in CONTENT_TYPES.items()}
+_EMPTY = "The request is empty and so is no JSON."
 _PIECE = 1024 * 1024
 """Bytes that are unpacked at a time, and then counted."""
 _LONGEST_MESSAGE = 2_000
 """Characters of a message in an answer."""
 _NAMED = 5
 """Spans that an answer names, of those that could not be read."""
+_UNITS: Mapping[Signal, str] = {"traces": "rejectedSpans", "logs": "rejectedLogRecords"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +59,15 @@ class Read:
         return self.rejected > 0 and not self.spans
 
 
-def read_request(body: bytes, encoding: Encoding) -> Read:
-    """Read the spans of an `ExportTraceServiceRequest`; what cannot be read is counted and never raises."""
+def read_request(body: bytes, encoding: Encoding, signal: Signal = "traces") -> Read:
+    """Read an `ExportTraceServiceRequest` or `ExportLogsServiceRequest`; what cannot be read is counted, never raised.
+
+    Log records that belong to a span and say something of an agent come as the spans that carry them; others, the
+    application's own log, are left out.
+    """
     found = spans_of(body, "The request") if encoding == "protobuf" else _json_spans(body)
+    if signal == "logs":
+        found = _carriers(events_of(body, "The request") if encoding == "protobuf" else _json_logs(body))
     spans: list[RawSpan] = []
     errors: list[str] = []
     rejected = 0
@@ -71,7 +85,19 @@ def read_request(body: bytes, encoding: Encoding) -> Read:
 
 def _json_spans(body: bytes) -> Iterator[RawSpan | ReadError]:
     # One piece for the reader, whatever line ends stand in it: an empty one is no JSON either.
-    return read_otlp_lines([body]) if body.strip() else iter([ReadError("The request is empty and so is no JSON.")])
+    return read_otlp_lines([body]) if body.strip() else iter([ReadError(_EMPTY)])
+
+
+def _json_logs(body: bytes) -> Iterator[LogEvent | ReadError]:
+    return read_otlp_log_lines([body]) if body.strip() else iter([ReadError(_EMPTY)])
+
+
+def _carriers(found: Iterator[LogEvent | ReadError]) -> Iterator[RawSpan | ReadError]:
+    for item in found:
+        if isinstance(item, ReadError):
+            yield item
+        elif is_kept(item[1]):
+            yield carrier(item)
 
 
 def unpacked(body: bytes, count: Callable[[int], None]) -> bytes:
@@ -104,14 +130,18 @@ def unpacked(body: bytes, count: Callable[[int], None]) -> bytes:
     return b"".join(pieces)
 
 
-def accepted(encoding: Encoding, rejected: int = 0, message: str = "") -> Response:
-    """Answer that a request is stored, but for so many spans; a message without any is a warning."""
+def accepted(encoding: Encoding, signal: Signal, rejected: int = 0, message: str = "") -> Response:
+    """Answer that a request is stored, but for so many spans or log records; a message without any is a warning."""
     if encoding == "json":
-        partial = {"rejectedSpans": str(rejected), "errorMessage": message}
+        partial = {_UNITS[signal]: str(rejected), "errorMessage": message}
         return JSONResponse({"partialSuccess": partial} if rejected or message else {})
-    answer = ExportTraceServiceResponse()
-    if rejected or message:
-        answer.partial_success.CopyFrom(ExportTracePartialSuccess(rejected_spans=rejected, error_message=message))
+    answer: ExportTraceServiceResponse | ExportLogsServiceResponse
+    if signal == "logs":
+        logs = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=message)
+        answer = ExportLogsServiceResponse(partial_success=logs if rejected or message else None)
+    else:
+        spans = ExportTracePartialSuccess(rejected_spans=rejected, error_message=message)
+        answer = ExportTraceServiceResponse(partial_success=spans if rejected or message else None)
     return Response(answer.SerializeToString(), media_type=_MEDIA[encoding])
 
 

@@ -1,7 +1,8 @@
-"""OTLP as protobuf: messages to raw spans.
+"""OTLP as protobuf: messages to raw spans and log events.
 
 The messages are those of `opentelemetry-proto`. `ExportTraceServiceRequest` and `TracesData` have the same form, so one
-stands for both. Spans come out equal to those that `stepacc_core.otlp` reads from the same request as JSON.
+stands for both, and likewise for log records. Spans and log events come out equal to those that `stepacc_core.otlp`
+reads from the same request as JSON.
 """
 
 import base64
@@ -10,22 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from stepacc_core.errors import ReadError
+from stepacc_core.log_records import LogEvent
 from stepacc_core.model import RawEvent, RawSpan, SpanStatus
 from stepacc_core.otlp_fields import Times, event_time, read_times, span_time_error
 from stepacc_dagster.doors.framing import split
 
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 _STATUSES: dict[int, SpanStatus] = {1: "OK", 2: "ERROR"}
 
 
-def read_protobuf(chunks: Iterable[bytes]) -> Iterator[RawSpan | ReadError]:
-    """Yield the spans of a file of messages in their order, and an error in the place of what cannot be read.
+def read_protobuf(chunks: Iterable[bytes]) -> Iterator[RawSpan | LogEvent | ReadError]:
+    """Yield spans and log events of a file of messages in their order, and an error in the place of what is broken.
 
     Args:
         chunks: the bytes of the file, in pieces of any size. Of a file with lengths one message at a time is held.
@@ -34,7 +38,44 @@ def read_protobuf(chunks: Iterable[bytes]) -> Iterator[RawSpan | ReadError]:
         if isinstance(message, ReadError):
             yield message
         else:
-            yield from spans_of(message, f"Message {number}")
+            read = events_of if holds_logs(message) else spans_of
+            yield from read(message, f"Message {number}")
+
+
+def holds_logs(message: bytes) -> bool:
+    """Tell a serialized `LogsData` from `TracesData`, which begin alike: only a log record has its time in field 1."""
+    request = ExportLogsServiceRequest()
+    try:
+        request.ParseFromString(message)
+    except DecodeError:
+        return False
+    return any(
+        record.time_unix_nano or record.observed_time_unix_nano
+        for resource_logs in request.resource_logs
+        for scope_logs in resource_logs.scope_logs
+        for record in scope_logs.log_records[:1]
+    )
+
+
+def events_of(message: bytes, where: str) -> Iterator[LogEvent | ReadError]:
+    """Yield the log records of one message that belong to a span, as events, or an error.
+
+    Args:
+        message: a serialized `ExportLogsServiceRequest` or `LogsData`.
+        where: what it is in messages, as `Message 3`.
+    """
+    request = ExportLogsServiceRequest()
+    try:
+        request.ParseFromString(message)
+    except DecodeError as error:
+        yield ReadError(f"{where} is no ExportLogsServiceRequest in protobuf ({error}); it was not read.")
+        return
+    for resource_logs in request.resource_logs:
+        for scope_logs in resource_logs.scope_logs:
+            for record in scope_logs.log_records:
+                trace_id, span_id = _id(record.trace_id), _id(record.span_id)
+                if trace_id is not None and span_id is not None:
+                    yield (trace_id, span_id), _log_event(record)
 
 
 def spans_of(message: bytes, where: str) -> Iterator[RawSpan | ReadError]:
@@ -89,6 +130,15 @@ def _span(span: "Span", times: Times, resource: Mapping[str, Any], scope_name: s
         scope_name=scope_name,
         scope_version=scope_version,
     )
+
+
+def _log_event(record: "LogRecord") -> RawEvent:
+    attributes = _attributes(record.attributes)
+    if record.HasField("body"):
+        attributes["body"] = _value(record.body)
+    time = event_time(record.time_unix_nano) or event_time(record.observed_time_unix_nano)
+    named = attributes.get("event.name")
+    return RawEvent(_text(record.event_name) or (named if isinstance(named, str) else ""), time, attributes)
 
 
 def _id(value: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""The ASGI application of `stepacc collect`: traces by OTLP over HTTP, acknowledged once they are committed.
+"""The ASGI application of `stepacc collect`: traces and log records by OTLP over HTTP, acknowledged once committed.
 
 Memory is bounded: the bodies of all requests that wait share a number of bytes, packed and unpacked ones counted, and a
 request that finds no room is answered 503 with `Retry-After`. Reading and writing is done by the threads of the group
@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from stepacc_dagster.doors.group_commit import GroupCommit
-from stepacc_dagster.doors.otlp_http import CONTENT_TYPES, Encoding, accepted, refused, unpacked
+from stepacc_dagster.doors.otlp_http import CONTENT_TYPES, Encoding, Signal, accepted, refused, unpacked
 
 _MIB = 1024 * 1024
 _AWAY_RETRY = 2
@@ -30,9 +30,9 @@ _ARRIVES_WITHIN = 30.0
 """Seconds in which a client has to have sent its request."""
 _DISCARDED_WITHIN = 5.0
 _CHECKED_WITHIN = 5.0
-_NO_LOGS = (
-    "stepacc collect takes traces and no {signal}: switch that exporter off, as with OTEL_{variable}_EXPORTER=none. "
-    "Log records of older GenAI instrumentations are joined to their spans by `stepacc import traces` from files."
+_NO_METRICS = (
+    "stepacc collect takes traces and log records, and no metrics: switch that exporter off, as with "
+    "OTEL_METRICS_EXPORTER=none."
 )
 
 
@@ -147,12 +147,19 @@ def receiver(commits: GroupCommit, *, token: str | None = None, limits: Limits |
     room = _Room(limits or Limits())
 
     async def traces(request: Request) -> Response:
+        return await export(request, "traces")
+
+    async def logs(request: Request) -> Response:
+        return await export(request, "logs")
+
+    async def export(request: Request, signal: Signal) -> Response:
         encoding: Encoding = "json"
         try:
             _authorize(request, token)
             encoding = _encoding(request)
             with room.enter() as place:
-                return await _land(request, encoding, commits, place, room.limits)
+                body = await _taken(request, commits, place, room.limits)
+                return await _landed(body, encoding, signal, commits)
         except _RefusedError as error:
             await _discard(request, room.limits)
             response = refused(error.status, error.message, encoding, error.retry_after)
@@ -176,18 +183,16 @@ def receiver(commits: GroupCommit, *, token: str | None = None, limits: Limits |
     return Starlette(
         routes=[
             Route("/v1/traces", traces, methods=["POST"]),
-            Route("/v1/logs", _other_signal, methods=["POST"]),
-            Route("/v1/metrics", _other_signal, methods=["POST"]),
+            Route("/v1/logs", logs, methods=["POST"]),
+            Route("/v1/metrics", _metrics, methods=["POST"]),
             Route("/healthz", health, methods=["GET"]),
         ],
         lifespan=lifespan,
     )
 
 
-async def _other_signal(request: Request) -> Response:
-    signal = request.url.path.rpartition("/")[2]
-    message = _NO_LOGS.format(signal=signal, variable=signal.upper())
-    return refused(404, message, CONTENT_TYPES.get(_media_type(request), "json"))
+async def _metrics(request: Request) -> Response:
+    return refused(404, _NO_METRICS, CONTENT_TYPES.get(_media_type(request), "json"))
 
 
 async def _discard(request: Request, limits: Limits) -> None:
@@ -231,16 +236,19 @@ def _encoding(request: Request) -> Encoding:
     return CONTENT_TYPES[given]
 
 
-async def _land(request: Request, encoding: Encoding, commits: GroupCommit, place: _Place, limits: Limits) -> Response:
+async def _taken(request: Request, commits: GroupCommit, place: _Place, limits: Limits) -> bytes:
     if (why := commits.unavailable()) is not None:
         raise _RefusedError(503, f"The database is away ({why}); try again.", _AWAY_RETRY)
-    body = await _body(request, place, limits)
-    outcome = await asyncio.wrap_future(commits.submit(body, encoding))
+    return await _body(request, place, limits)
+
+
+async def _landed(body: bytes, encoding: Encoding, signal: Signal, commits: GroupCommit) -> Response:
+    outcome = await asyncio.wrap_future(commits.submit(body, encoding, signal))
     if outcome.kind == "unusable":
         raise _RefusedError(400, outcome.message)
     if outcome.kind == "unavailable":
         raise _RefusedError(503, f"The spans could not be stored ({outcome.message}); try again.", _AWAY_RETRY)
-    return accepted(encoding, outcome.rejected, outcome.message)
+    return accepted(encoding, signal, outcome.rejected, outcome.message)
 
 
 async def _body(request: Request, place: _Place, limits: Limits) -> bytes:

@@ -662,7 +662,7 @@ def test_spoilt_spans_give_a_result_and_never_a_crash(spans: list[RawSpan]) -> N
 def test_every_gap_is_explained_in_the_documentation() -> None:
     """Readers of a trace's gaps find each kind there, and no kind that does not exist."""
     package = Path(__file__).parents[2] / "stepacc_core"
-    sources = [*(package / "conventions").rglob("*.py"), package / "reading.py"]
+    sources = [*(package / "conventions").rglob("*.py"), package / "reading.py", package / "log_records.py"]
     kinds = {kind for source in sources for kind in re.findall(r'Gap\(\s*"(\w+)"', source.read_text("utf-8"))}
     section = (package.parent / "docs" / "reading.md").read_text("utf-8").split("## Gaps")[1].split("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepacc_core.errors import ReadError, SpanTimeError
+from stepacc_core.log_records import join_logs
 from stepacc_core.model import RawEvent, RawSpan
-from stepacc_core.otlp import join_logs, read_otlp_lines, read_otlp_log_lines
+from stepacc_core.otlp import read_otlp_lines, read_otlp_log_lines
 from stepacc_core.reading import canonicalise, trace_partition
 from stepacc_core.steps import describe
 from tests.fidelity import TRACES, manifest, raw_spans

@@ -209,25 +209,6 @@ def test_damaged_and_binary_files_are_named_and_cost_the_others_nothing(
     assert count(migrated_engine) == SPANS
 
 
-def test_log_records_are_joined_to_the_spans_of_the_other_files(migrated_engine: sa.Engine) -> None:
-    folder = TRACES / "otel-openai-v2" / "legacy"
-    spans, logs = folder / "llm_only_sequential.otlp.jsonl", folder / "llm_only_sequential.otlp-logs.jsonl"
-    said = landed(logs, spans)
-    assert (said.code, [row["file"] for row in said.rows]) == (0, [str(spans)])
-    assert "left out" not in said.err
-    with_events = "SELECT count(*) FROM stepacc.otel_spans WHERE jsonb_array_length(events) > 0"
-    assert one(migrated_engine, with_events) > 0
-
-
-def test_log_records_without_their_spans_are_counted_and_not_lost_in_silence(migrated_engine: sa.Engine) -> None:
-    logs = TRACES / "otel-openai-v2" / "legacy" / "llm_only_sequential.otlp-logs.jsonl"
-    said = landed(logs)
-    assert (said.code, said.out) == (0, "")
-    assert "log records" in said.err
-    assert "left out" in said.err
-    assert count(migrated_engine) == 0
-
-
 def test_a_terminal_shows_the_progress_and_a_file_does_not(tmp_path: Path) -> None:
     many = tmp_path / "many.jsonl"
     document = json.loads(LINE)

@@ -162,10 +162,11 @@ def test_spans_that_cannot_be_read_are_counted_and_the_others_landed(collector: 
 
     assert answer.status == 200
     partial = ExportTraceServiceResponse.FromString(answer.body).partial_success
-    assert partial.rejected_spans == 2
+    assert partial.rejected_spans == 1
     assert "'no id'" in partial.error_message
     assert "'from the future'" in partial.error_message
-    assert [row.name for (trace_id, _), row in landed(url).items() if trace_id == f"{78:032x}"] == ["good"]
+    names = [row.name for (trace_id, _), row in landed(url).items() if trace_id == f"{78:032x}"]
+    assert sorted(names) == ["from the future", "good"]
 
 
 def test_spans_that_cannot_be_read_are_counted_in_json_too(collector: Collector) -> None:
@@ -223,12 +224,11 @@ def peak_kib(collector: Collector) -> int:
     return int(status.read_text().partition("VmHWM:")[2].split()[0])
 
 
-@pytest.mark.parametrize("signal_name", ["logs", "metrics"])
-def test_other_signals_are_refused_with_advice(collector: Collector, signal_name: str) -> None:
-    answer = collector.post(b"", PROTOBUF, f"/v1/{signal_name}")
+def test_metrics_are_refused_with_advice(collector: Collector) -> None:
+    answer = collector.post(b"", PROTOBUF, "/v1/metrics")
 
     assert answer.status == 404
-    assert f"OTEL_{signal_name.upper()}_EXPORTER=none" in status_of(answer)
+    assert "OTEL_METRICS_EXPORTER=none" in status_of(answer)
 
 
 def test_a_web_page_cannot_write(collector: Collector) -> None:
