@@ -1,10 +1,16 @@
-"""Asset checks of a score table, returned with its materialisation."""
+"""Asset checks of a score table, returned with its materialisation.
 
-from collections.abc import Mapping
+Dagster keeps one result of a check and run, not one of each partition: a result speaks of the partitions that were
+scored together, and says which.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
 from stepacc_core.metrics import Manifest
+from stepacc_dagster.partitions import in_words
 from stepacc_dagster.tally import WindowTally
 
 RESOLVED = "every_occurrence_has_expected_steps"
@@ -13,8 +19,10 @@ IN_RANGE = "scores_between_0_and_1"
 COVERAGE = "coverage"
 
 MISSING = "missing_expected_steps"
+_OF_ONE_RUN = "It speaks of the partitions of the last run alone, which its result names."
 _NAMED = 20
 """Occurrences that a check's metadata names; the score table has them all."""
+_DIGITS = 4
 
 
 def check_specs(scores: dg.AssetKey, manifest: Manifest) -> list[dg.AssetCheckSpec]:
@@ -27,13 +35,13 @@ def check_specs(scores: dg.AssetKey, manifest: Manifest) -> list[dg.AssetCheckSp
         dg.AssetCheckSpec(
             _failures_check(manifest),
             asset=scores,
-            description=f"Every trace and session of the run's partitions {said}.",
+            description=f"Every trace and session {said}. {_OF_ONE_RUN}",
         ),
-        dg.AssetCheckSpec(IN_RANGE, asset=scores, description="Every score lies within 0 and 1."),
+        dg.AssetCheckSpec(IN_RANGE, asset=scores, description=f"Every score lies within 0 and 1. {_OF_ONE_RUN}"),
         dg.AssetCheckSpec(
             COVERAGE,
             asset=scores,
-            description="Something was scored wherever there was something to score; the share is in the metadata.",
+            description=f"Something was scored in each partition that has something to score. {_OF_ONE_RUN}",
         ),
     ]
 
@@ -41,7 +49,7 @@ def check_specs(scores: dg.AssetKey, manifest: Manifest) -> list[dg.AssetCheckSp
 def check_results(
     scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, WindowTally]
 ) -> list[dg.AssetCheckResult]:
-    """Judge the partitions of a run together, since Dagster keeps one result per check and run."""
+    """Judge the partitions of a run, at least one, together."""
     return [_failures(scores, manifest, tallies), _in_range(scores, tallies), _coverage(scores, tallies)]
 
 
@@ -57,38 +65,40 @@ def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, Win
         for entry in tally.failures
     ]
     count = sum(tally.failed.total() for tally in tallies.values())
+    missing = sum(tally.failed[MISSING] for tally in tallies.values())
+    said = f"{count} of {_occurrences(tallies)} occurrences failed" if count else "No occurrence failed"
     return dg.AssetCheckResult(
         asset_key=scores,
         check_name=_failures_check(manifest),
         passed=not unresolved,
         severity=dg.AssetCheckSeverity.WARN,
-        description="No occurrence failed." if not count else f"{count} occurrences failed.",
+        description=_of(said, tallies),
         metadata={
+            **_about(tallies),
             "failed": count,
-            **(
-                {"missing_expected_steps": sum(tally.failed[MISSING] for tally in tallies.values())}
-                if manifest.needs_expected_steps
-                else {}
-            ),
-            "failed_by_partition": dg.MetadataValue.json(unresolved),
-            "which": dg.MetadataValue.json(named[:_NAMED]),
+            **({MISSING: missing} if manifest.needs_expected_steps else {}),
+            **({"failed_by_partition": dg.MetadataValue.json(unresolved)} if unresolved else {}),
+            **_listed("which", named[:_NAMED]),
         },
     )
 
 
 def _in_range(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> dg.AssetCheckResult:
     outside = [f"{key}: {ident}" for key, tally in tallies.items() for ident in tally.out_of_range]
+    scored = sum(tally.scored for tally in tallies.values())
+    said = f"{len(outside)} of {scored} scores lie outside 0 to 1" if outside else "Every score lies within 0 and 1"
     return dg.AssetCheckResult(
         asset_key=scores,
         check_name=IN_RANGE,
         passed=not outside,
         severity=dg.AssetCheckSeverity.ERROR,
-        metadata={"outside": len(outside), "which": dg.MetadataValue.json(outside[:_NAMED])},
+        description=_of(said, tallies),
+        metadata={**_about(tallies), "outside": len(outside), **_listed("which", outside[:_NAMED])},
     )
 
 
 def _coverage(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> dg.AssetCheckResult:
-    occurrences = sum(tally.occurrences for tally in tallies.values())
+    occurrences = _occurrences(tallies)
     scored = sum(tally.scored for tally in tallies.values())
     bare = sorted(key for key, tally in tallies.items() if tally.occurrences and not tally.scored)
     return dg.AssetCheckResult(
@@ -96,12 +106,30 @@ def _coverage(scores: dg.AssetKey, tallies: Mapping[str, WindowTally]) -> dg.Ass
         check_name=COVERAGE,
         passed=not bare,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"{scored} of {occurrences} occurrences have a score.",
+        description=_of(f"{scored} of {occurrences} occurrences have a score", tallies),
         metadata={
+            **_about(tallies),
             "occurrences": occurrences,
             "scored": scored,
             "skipped_unannotated": sum(tally.skipped for tally in tallies.values()),
-            **({"coverage": scored / occurrences} if occurrences else {}),
-            "partitions_without_a_score": dg.MetadataValue.json(bare),
+            **({"coverage": round(scored / occurrences, _DIGITS)} if occurrences else {}),
+            **_listed("partitions_without_a_score", bare),
         },
     )
+
+
+def _occurrences(tallies: Mapping[str, WindowTally]) -> int:
+    return sum(tally.occurrences for tally in tallies.values())
+
+
+def _of(said: str, tallies: Mapping[str, WindowTally]) -> str:
+    return f"{said}, in {in_words(tallies)}."
+
+
+def _about(tallies: Mapping[str, WindowTally]) -> dict[str, Any]:
+    return {"partitions": in_words(tallies)}
+
+
+def _listed(name: str, entries: Sequence[str]) -> dict[str, Any]:
+    """Return entries as metadata; nothing where there are none."""
+    return {name: dg.MetadataValue.json(list(entries))} if entries else {}

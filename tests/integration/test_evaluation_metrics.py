@@ -75,7 +75,12 @@ def test_scores_out_of_range_are_stored_and_shown_by_the_check_and_cost_no_other
     assert scores == dict.fromkeys(["second", *(f"t {key}" for key in WEEK)], 0.5)
     check = workshop.checks(run)["scores_between_0_and_1"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert values(check) == {"outside": 4, "which": [f"{TUESDAY}: {ident}" for ident in sorted(odd)]}
+    assert check.description == f"4 of 8 scores lie outside 0 to 1, in 3 partitions from {MONDAY} to {WEDNESDAY}."
+    assert values(check) == {
+        "partitions": f"3 partitions from {MONDAY} to {WEDNESDAY}",
+        "outside": 4,
+        "which": [f"{TUESDAY}: {ident}" for ident in sorted(odd)],
+    }
     shown = workshop.metadata("wild_scores", TUESDAY)
     assert shown["scored"] == 6
     assert all(math.isfinite(value) for value in shown.values() if isinstance(value, float))
