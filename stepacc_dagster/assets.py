@@ -15,11 +15,13 @@ from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
-from stepacc_dagster.scoring import WindowScores, score_window
+from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import Evaluator, Source, evaluator_of, reader_version
+from stepacc_dagster.storage.lineage import used_revisions
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.stores.errors import UnfollowableError
 from stepacc_dagster.tally import WindowTally
+from stepacc_dagster.upstream import Upstream, upstream
 from stepacc_dagster.windows import Window
 
 
@@ -35,12 +37,16 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
         required_resource_keys={resource_key(source)},
     )
     def ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        with _ready(context, source) as (engine, store):
+        with (
+            _ready(context, source) as (engine, store),
+            upstream(context, keys.agent_traces, "New or changed traces") as agent_traces,
+        ):
 
             def work(window: Window) -> Outcome:
                 found = ingest_window(engine, store, source, window)
                 context.log.info("%s: %d traces, %d spans", window.key, found.ingested.traces, found.ingested.spans)
-                _tell_of_traces(context, keys.agent_traces, window, found)
+                if found.news:
+                    _tell_of_traces(agent_traces, window, found)
                 return Outcome({keys.canonical_traces: run_metadata.ingest_metadata(found.ingested)}, found.content)
 
             outcomes = run_partitions(context, _step(source, [keys.canonical_traces], version, work))
@@ -66,18 +72,22 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
     def score(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         ensure_pool_limit(context.instance, manifest)
         tallies: dict[str, WindowTally] = {}
-        with _database(context, source) as engine:
+        with (
+            _database(context, source) as engine,
+            upstream(context, keys.annotations, "Annotations behind new scores") as annotations,
+        ):
 
             def work(window: Window) -> Outcome:
                 scores = score_window(engine, source, evaluator, window, context.run.run_id)
+                with engine.connect() as connection:
+                    revisions = used_revisions(connection, scores.tally.revisions)
                 tallies[window.key] = scores.tally
-                _tell_of_annotations(context, keys.annotations, window, scores)
+                if scores.news:
+                    _tell_of_annotations(annotations, window, scores.tally)
                 context.log.info("%s: %d of %d scored", window.key, scores.tally.scored, scores.tally.occurrences)
+                shown = run_metadata.score_metadata(scores, evaluator, revisions, source.trace_links)
                 rows = {"dagster/partition_row_count": scores.tally.rows}
-                return Outcome(
-                    {keys.scores: run_metadata.score_metadata(scores, evaluator), keys.metadata: rows},
-                    scores.tally.digest,
-                )
+                return Outcome({keys.scores: shown, keys.metadata: rows}, scores.tally.digest)
 
             outcomes = run_partitions(context, _step(source, [keys.scores, keys.metadata], version, work))
         for key in (keys.scores, keys.metadata):
@@ -138,28 +148,17 @@ def _permanent_errors_end_the_step() -> Iterator[None]:
         raise dg.Failure(description=sentence(error), allow_retries=False) from error
 
 
-def _tell_of_traces(context: dg.AssetExecutionContext, key: dg.AssetKey, window: Window, found: WindowIngest) -> None:
+def _tell_of_traces(asset: Upstream, window: Window, found: WindowIngest) -> None:
     """Tell Dagster what the store has: it knows nothing of tables that others write."""
-    if found.news:
-        metadata = {"dagster/partition_row_count": found.raw_spans, "traces": found.ingested.traces}
-        _tell(context, key, window, metadata, found.content)
+    traces = {"traces": found.ingested.traces}
+    rows = {"dagster/partition_row_count": found.raw_spans}
+    asset.tell(window.key, found.content, {**rows, **traces}, {"spans": found.raw_spans, **traces})
 
 
-def _tell_of_annotations(
-    context: dg.AssetExecutionContext, key: dg.AssetKey, window: Window, scores: WindowScores
-) -> None:
-    if scores.news:
-        metadata = {"annotated_occurrences": scores.tally.annotated}
-        _tell(context, key, window, metadata, scores.tally.annotations_digest)
-
-
-def _tell(
-    context: dg.AssetExecutionContext, key: dg.AssetKey, window: Window, metadata: dict[str, int], version: str
-) -> None:
-    event = dg.AssetMaterialization(
-        key, partition=window.key, metadata=metadata, tags={"dagster/data_version": version}
-    )
-    context.log_event(event)
+def _tell_of_annotations(asset: Upstream, window: Window, tally: WindowTally) -> None:
+    counts = {"annotated_occurrences": tally.annotated}
+    revisions = {"annotation_revisions": len(tally.revisions)}
+    asset.tell(window.key, tally.annotations_digest, {**counts, **revisions}, counts)
 
 
 def _retry_policy(source: Source) -> dg.RetryPolicy:

@@ -41,6 +41,7 @@ from stepacc_dagster.sources import (
     evaluator_of,
 )
 from stepacc_dagster.stores.settings import store_settings
+from stepacc_dagster.trace_links import EXAMPLE
 
 T = TypeVar("T")
 
@@ -108,6 +109,14 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         described(
             "Environment variable that holds the URL of the store's database, where that is another one.",
             "PHOENIX_DATABASE_URL",
+        ),
+    ] = None
+    trace_url: Annotated[
+        str | None,
+        described(
+            "Address of a trace in the store's own UI, with {trace_id} where its id goes, for links from Dagster and "
+            "the commands to the trace.",
+            EXAMPLE,
         ),
     ] = None
     step_policy: Annotated[
@@ -181,6 +190,7 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             mappings=tuple(self._mappings()),
             store=_named("store", lambda: store_settings(self.store)),
             store_url_env=self.store_url_env,
+            trace_url=self.trace_url,
             step_policy=StepPolicy(
                 entry_agent=self.step_policy.entry_agent,
                 handoffs=self.step_policy.handoffs,

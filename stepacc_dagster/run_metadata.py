@@ -1,16 +1,18 @@
 """What a partition's materialisation shows in the Dagster UI."""
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
+from stepacc_dagster import markdown
 from stepacc_dagster.scoring import WindowScores
 from stepacc_dagster.sources import Evaluator
 from stepacc_dagster.storage.canonical import Ingested
+from stepacc_dagster.storage.lineage import UsedRevisions
 from stepacc_dagster.tally import Scored, Unscored, WindowTally
+from stepacc_dagster.trace_links import TraceUrl
 
 CONTENT = frozenset({"hint", "worst", "without_score", "failed_by_code", "not_applicable_by_reason"})
 """Entries of a score table's metadata that name what was found in traces, or quote it."""
@@ -21,9 +23,6 @@ _SHOWN_REASON = 400
 _SHOWN_ID = 8
 """Characters of a trace's id in tables, as in those of the commands; commands take the beginning of an id."""
 _DIGITS = 4
-_PLAIN = re.compile(r"[\w.:/-]{1,80}")
-_MARKUP = re.compile(r"[\\|`*~\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""What Markdown reads as more than text; an underscore within a word is none of it."""
 
 
 def ingest_metadata(ingested: Ingested) -> dict[str, Any]:
@@ -41,8 +40,17 @@ def ingest_metadata(ingested: Ingested) -> dict[str, Any]:
     }
 
 
-def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]:
-    """Return the metadata of one partition of the score table."""
+def score_metadata(
+    scores: WindowScores, evaluator: Evaluator, revisions: UsedRevisions | None, links: TraceUrl | None
+) -> dict[str, Any]:
+    """Return the metadata of one partition of the score table.
+
+    Args:
+        scores: what the scoring found and wrote.
+        evaluator: the metric and config it was done by.
+        revisions: the annotation revisions that scores were measured against; None where there was none.
+        links: what gives the link to a trace, if anything does.
+    """
     tally = scores.tally
     numbers = {
         "mean_score": tally.mean,
@@ -70,29 +78,43 @@ def score_metadata(scores: WindowScores, evaluator: Evaluator) -> dict[str, Any]
         **{
             name: round(value, _DIGITS) for name, value in numbers.items() if value is not None and math.isfinite(value)
         },
-        **({"hint": dg.MetadataValue.md(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
-        "worst": dg.MetadataValue.md(_worst_table(tally)),
-        **({"without_score": dg.MetadataValue.md(_unscored_table(unscored))} if unscored else {}),
+        **({"hint": dg.MetadataValue.text(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
+        "worst": dg.MetadataValue.md(_worst_table(tally, links)),
+        **({"without_score": dg.MetadataValue.md(_unscored_table(unscored, links))} if unscored else {}),
         **counts,
+        **_revisions(revisions),
         **{name: dg.MetadataValue.json(dict(counter)) for name, counter in reasons.items() if counter},
         "metric_version": evaluator.metric.manifest.version,
         "config_hash": evaluator.config_hash,
     }
 
 
-def _worst_table(tally: WindowTally) -> str:
+def _revisions(used: UsedRevisions | None) -> dict[str, Any]:
+    if used is None:
+        return {"annotation_revisions": 0}
+    return {
+        "annotation_revisions": used.count,
+        "newest_annotation": f"stepacc lineage annotation {used.newest_id}",
+        "newest_annotation_at": dg.MetadataValue.timestamp(used.newest_at),
+    }
+
+
+def _worst_table(tally: WindowTally, links: TraceUrl | None) -> str:
     if not tally.worst:
         return "Nothing was scored."
     rows = [
-        f"| {entry.score:.3f} | {_steps(entry.expected)} | {_steps(entry.actual)} | {_occurrence(entry)} |"
+        (f"{entry.score:.3f}", _steps(entry.expected), _steps(entry.actual), _occurrence(entry, links))
         for entry in tally.worst
     ]
-    return "\n".join(["| score | expected | observed | occurrence |", "|---|---|---|---|", *rows])
+    return markdown.table(("score", "expected", "observed", "occurrence"), rows)
 
 
-def _unscored_table(unscored: Sequence[Unscored]) -> str:
-    rows = [f"| {_occurrence(entry)} | {entry.code} | {_cell(entry.reason, _SHOWN_REASON)} |" for entry in unscored]
-    return "\n".join(["| occurrence | code | reason |", "|---|---|---|", *rows])
+def _unscored_table(unscored: Sequence[Unscored], links: TraceUrl | None) -> str:
+    rows = [
+        (_occurrence(entry, links), markdown.cell(entry.code, _SHOWN_NAME), markdown.cell(entry.reason, _SHOWN_REASON))
+        for entry in unscored
+    ]
+    return markdown.table(("occurrence", "code", "reason"), rows)
 
 
 def _steps(steps: tuple[Any, ...]) -> str:
@@ -101,17 +123,15 @@ def _steps(steps: tuple[Any, ...]) -> str:
         for step in steps[:_SHOWN_STEPS]
     ]
     more = f" … {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
-    return " → ".join(_cell(name, _SHOWN_NAME) for name in names) + more or "(none)"
+    return " → ".join(markdown.cell(name, _SHOWN_NAME) for name in names) + more or "(none)"
 
 
-def _occurrence(entry: Scored | Unscored) -> str:
-    ident = entry.partition_id
-    short = ident if len(ident) <= 2 * _SHOWN_ID else f"{ident[:_SHOWN_ID]}…"
-    shown = f"`{short}`" if _PLAIN.fullmatch(ident) else _cell(ident, _SHOWN_NAME)
-    return f"{entry.partition_type} {shown}"
-
-
-def _cell(text: str, longest: int) -> str:
-    # Names come from traces: one must not break out of its cell, become markup, or push all others out of sight.
-    text = text if len(text) <= longest else f"{text[:longest]}…"
-    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
+def _occurrence(entry: Scored | Unscored, links: TraceUrl | None) -> str:
+    """Return what an entry is about: a trace leads to its store, and a session to that of its first trace."""
+    shown = markdown.ident(entry.partition_id, _SHOWN_ID, _SHOWN_NAME)
+    url = links.of(entry.trace_id) if links and entry.trace_id is not None else None
+    if url is None:
+        return f"{entry.partition_type} {shown}"
+    if entry.partition_type == "trace":
+        return f"trace {markdown.link(shown, url)}"
+    return f"session {shown}, {markdown.link('first trace', url)}"

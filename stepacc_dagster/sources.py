@@ -19,6 +19,7 @@ from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.storage.settling import Settling
 from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
+from stepacc_dagster.trace_links import TraceUrl
 
 Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
@@ -93,6 +94,8 @@ class Source:
         mappings: conventions of the source's own, tried before the built-in ones.
         store: where the agent's spans are; `stepacc.otel_spans` where nothing is said.
         store_url_env: the environment variable that holds the URL of the store's database, where that is another one.
+        trace_url: address of a trace in the store's own UI, with `{trace_id}` where its id goes; what Dagster and the
+            commands show of a trace then leads there. None: no links.
         step_policy: what of a trace is no step; part of the config hash, so another policy gives other scores.
         assets: how the source's assets fit into the project's catalog: key prefix, group, owners, tags, automation.
         database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
@@ -119,6 +122,7 @@ class Source:
     mappings: tuple[DeclaredMapping, ...] = ()
     store: StoreSettings = field(default_factory=OtelSpansSettings)
     store_url_env: str | None = None
+    trace_url: str | None = None
     step_policy: StepPolicy = field(default_factory=StepPolicy)
     assets: AssetSettings = field(default_factory=AssetSettings)
     database_url_env: str = "STEPACC_DATABASE_URL"
@@ -140,6 +144,7 @@ class Source:
         if not self.partition_types:
             msg = f"Source `{self.name}` scores nothing; list `trace`, `session` or both under partition_types."
             raise ConfigError(msg, "partition_types")
+        _ = self.trace_links
         self._refuse_unknown("partitions", [self.partitions], get_args(PartitionKind))
         self._refuse_unknown("partition_types", self.partition_types, get_args(PartitionType))
         self._refuse_unknown("unannotated", self.partition_types.values(), get_args(Unannotated))
@@ -172,6 +177,11 @@ class Source:
     def start(self) -> datetime:
         """The start of the first partition."""
         return datetime.fromisoformat(self.start_date)
+
+    @property
+    def trace_links(self) -> TraceUrl | None:
+        """What gives the link to a trace in the UI of its store; None where the source names no such address."""
+        return None if self.trace_url is None else TraceUrl(self.trace_url)
 
     @property
     def read_settings(self) -> ReadSettings:

@@ -27,6 +27,8 @@ class Scored:
     score: float
     partition_type: PartitionType
     partition_id: str
+    trace_id: str | None
+    """The trace, or the first one of a session; None for a session without spans."""
     expected: tuple[Any, ...]
     actual: tuple[Any, ...]
 
@@ -41,6 +43,8 @@ class Unscored:
 
     partition_type: PartitionType
     partition_id: str
+    trace_id: str | None
+    """As of a scored one."""
     code: str
     reason: str
 
@@ -68,6 +72,8 @@ class WindowTally:
     """Agents that are the first, unexpected step of an alignment."""
     annotated: int = 0
     """Occurrences for which an annotation is in force."""
+    revisions: set[int] = field(default_factory=set)
+    """Ids of the annotation revisions that evaluations were measured against."""
     annotations_digest: str = ""
     """Fingerprint of the annotations in force: it changes when any of them does."""
     digest: str = ""
@@ -107,36 +113,40 @@ class WindowTally:
         result = evaluation.result
         kind, ident = partition.partition_type, partition.partition_id
         code = result.code or result.reason
+        trace_id = _first_trace(partition)
         if partition.annotation:
+            if evaluation.reference and evaluation.reference.origin == "column":
+                self.revisions.add(partition.annotation.id)
             self.annotated += 1
             self.annotations_digest = fingerprint([self.annotations_digest, kind, ident, partition.annotation.id])
         self.digest = fingerprint(
             [self.digest, kind, ident, evaluation.steps_hash, evaluation.reference_hash, result.score, code]
         )
         if result.score is not None:
-            self._add_score(kind, ident, result.score, result.metadata)
+            expected, actual = _listed(result.metadata, "expected_steps"), _listed(result.metadata, "actual_steps")
+            self._add_score(Scored(result.score, kind, ident, trace_id, expected, actual))
             if (name := unexpected_first_step(result.metadata)) and name in _agents(partition):
                 self.stray_agents[name] += 1
         elif result.error:
             self.failed[result.error.code] += 1
             if len(self.failures) < _KEPT_FAILURES:
-                self.failures.append(Unscored(kind, ident, result.error.code, result.error.message))
+                self.failures.append(Unscored(kind, ident, trace_id, result.error.code, result.error.message))
         else:
             reason = str(result.reason)
             self.not_applicable[reason] += 1
             if len(self.inapplicable) < _KEPT_SCORES:
-                self.inapplicable.append(Unscored(kind, ident, "not_applicable", reason))
+                self.inapplicable.append(Unscored(kind, ident, trace_id, "not_applicable", reason))
 
-    def _add_score(self, kind: PartitionType, ident: str, score: float, metadata: dict[str, Any]) -> None:
+    def _add_score(self, entry: Scored) -> None:
+        score = entry.score
         self.scored += 1
         self.score_sum += score
         self.score_min = score if self.score_min is None else min(self.score_min, score)
         self.score_max = score if self.score_max is None else max(self.score_max, score)
         if not 0 <= score <= 1:
-            self.out_of_range.append(ident)
-        expected, actual = _listed(metadata, "expected_steps"), _listed(metadata, "actual_steps")
+            self.out_of_range.append(entry.partition_id)
         worst = heapq.nlargest if self.lower_is_better else heapq.nsmallest
-        self.worst = worst(_KEPT_SCORES, [*self.worst, Scored(score, kind, ident, expected, actual)])
+        self.worst = worst(_KEPT_SCORES, [*self.worst, entry])
 
 
 def entry_agent_hint(stray_agents: Mapping[str, int], scored: int, policy: StepPolicy) -> str | None:
@@ -163,6 +173,12 @@ def unexpected_first_step(metadata: Mapping[str, Any]) -> str | None:
             return name
         case _:
             return None
+
+
+def _first_trace(partition: CanonicalPartition) -> str | None:
+    if partition.partition_type == "trace":
+        return partition.partition_id
+    return partition.spans[0].trace_id if partition.spans else None
 
 
 def _agents(partition: CanonicalPartition) -> set[str]:

@@ -29,6 +29,7 @@ from tests.integration.evaluation_samples import ToyMetric
         ({"end_offset": 2}, "end_offset of source `s` is 2; use 0 or 1."),
         ({"end_offset": -1}, "end_offset of source `s` is -1; use 0 or 1."),
         ({"max_partitions_per_run": 0}, "max_partitions_per_run of source `s` is 0; use 1 or more."),
+        ({"trace_url": "https://x.example.org/t"}, "trace_url 'https://x.example.org/t' has no {trace_id}"),
         ({"retry": RetrySettings(max_retries=-1)}, "retry.max_retries of source `s` is -1; use 0 or more."),
         ({"retry": RetrySettings(delay_seconds=-0.5)}, "retry.delay_seconds of source `s` is -0.5; use 0 or more."),
     ],

@@ -9,6 +9,7 @@ from stepacc_dagster.cli.output import note
 from stepacc_dagster.sources import Source, evaluator_of
 from stepacc_dagster.storage.lineage import Score
 from stepacc_dagster.stores.places import StorePlace, store_place
+from stepacc_dagster.trace_links import TraceUrl
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +19,13 @@ class Configured:
     Attributes:
         place: where its store keeps traces.
         url_env: the environment variable that holds the URL of the store's database.
+        links: what gives the link to a trace in the store's own UI; None where the source names no address of it.
         config: the metric's config and, where it is not the literal reading, the step policy.
     """
 
     place: StorePlace
     url_env: str
+    links: TraceUrl | None
     metric: str
     metric_version: str
     config_hash: str
@@ -37,11 +40,16 @@ class Configured:
         return cls(
             place=store_place(source.store),
             url_env=source.store_url_env or source.database_url_env,
+            links=source.trace_links,
             metric=manifest.name,
             metric_version=manifest.version,
             config_hash=evaluator.config_hash,
             config={**config, **({"step_policy": policy} if policy else {})},
         )
+
+    def link(self, trace_id: str) -> str | None:
+        """Return the link to a trace in the store's own UI; None where there is none."""
+        return self.links.of(trace_id) if self.links else None
 
     def made(self, score: Score) -> bool:
         """Tell whether an evaluation is by the metric version and config that the source has now."""

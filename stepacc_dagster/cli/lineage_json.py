@@ -38,6 +38,7 @@ def trace_document(lineage: TraceLineage, configured: Configured | None) -> dict
         "trace_id": lineage.occurrence.id,
         "trace": lineage.row and _fields(lineage.row),
         "store": configured and _store(configured),
+        "url": configured and configured.link(lineage.occurrence.id),
         "landed": lineage.landed and _fields(lineage.landed),
         "evaluations": _evaluations(lineage.evaluations, configured),
     }

@@ -9,6 +9,7 @@ from itertools import groupby
 from rich.box import SIMPLE
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -60,8 +61,10 @@ def annotation_text(lineage: AnnotationLineage, revisions: Sequence[StoredAnnota
 def trace_text(lineage: TraceLineage, configured: Configured | None) -> RenderableType:
     """Return a trace, its origin and its evaluations; `configured` is its source, None where that is unknown here."""
     row = lineage.row
-    facts = {"trace": "not ingested"} if row is None else _trace_facts(row)
+    facts: dict[str, str | Text] = {"trace": "not ingested"} if row is None else {**_trace_facts(row)}
     facts |= {"store": _store(configured)}
+    if configured and (url := configured.link(lineage.occurrence.id)):
+        facts |= {"link": Text(url, style=Style(link=url), overflow="fold")}
     if lineage.landed:
         facts |= {"landed": _landed(lineage.landed)}
     title = f"Trace {lineage.occurrence.id} of source {lineage.occurrence.source}"
@@ -213,10 +216,10 @@ def _heading(title: str) -> Text:
     return Text(printable(title), style="bold")
 
 
-def _facts(facts: Mapping[str, str]) -> Padding:
+def _facts(facts: Mapping[str, str | Text]) -> Padding:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for name, value in facts.items():
-        grid.add_row(cell(name), _lines(value.split("\n")))
+        grid.add_row(cell(name), value if isinstance(value, Text) else _lines(value.split("\n")))
     return Padding(grid, (0, 0, 1, 2))
 
 

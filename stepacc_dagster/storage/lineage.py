@@ -3,7 +3,7 @@
 Both ways read views that anybody may read by SQL: `stepacc.annotation_scores` and `stepacc.score_lineage`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -49,6 +49,7 @@ _OF_OCCURRENCE = sa.text("""
     SELECT * FROM stepacc.score_lineage WHERE source = :source AND partition_type = :kind AND partition_id = :id
     ORDER BY metric, metric_version, config_hash, confirmed_at, score_id
 """)
+_WRITTEN_AT = sa.text("SELECT created_at FROM stepacc.annotations WHERE id = :id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,15 @@ class ScoreLineage:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedRevisions:
+    """The annotation revisions behind some scores: how many, and the one that was written last."""
+
+    count: int
+    newest_id: int
+    newest_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class TraceLineage:
     """A trace, where it came from, and its evaluations; each part as far as it is known."""
 
@@ -168,6 +178,14 @@ def target_lineage(
         )
         raise UnknownIdError(msg)
     return found
+
+
+def used_revisions(conn: sa.Connection, ids: Collection[int]) -> UsedRevisions | None:
+    """Return what to say of annotation revisions that exist, by one look-up; None of none."""
+    if not ids:
+        return None
+    newest = max(ids)
+    return UsedRevisions(len(ids), newest, conn.execute(_WRITTEN_AT, {"id": newest}).scalar_one())
 
 
 def trace_lineage(conn: sa.Connection, occurrence: Occurrence) -> TraceLineage:

@@ -243,6 +243,23 @@ def test_a_trace_tells_where_it_came_from_and_what_made_each_of_its_scores(scene
     assert present == [None, "edit_distance", "edit_distance"]
 
 
+def test_a_trace_leads_to_the_ui_of_its_store_where_the_source_says_how(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert documents("trace", "a-one")[0]["url"] is None
+    assert "link" not in shown("trace", "a-one")
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path))
+    configure(tmp_path, trace_url="https://traces.example.org/t?id={trace_id}&tab=(all)")
+
+    [document] = documents("trace", "a-one")
+
+    assert document["url"] == "https://traces.example.org/t?id=a-one&tab=(all)"
+    assert f"link {document['url']}" in shown("trace", "a-one")
+    assert document["evaluations"][-1]["dagster_run_id"] == scene.after.run_id
+    [elsewhere] = documents("trace", "d-bare", "--source", "other")
+    assert elsewhere["url"] is None
+
+
 @pytest.mark.usefixtures("scene")
 def test_a_trace_nobody_annotated_has_no_annotation_and_says_why_it_failed() -> None:
     [document] = documents("trace", "d-bare", *HERE)

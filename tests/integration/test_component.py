@@ -33,6 +33,7 @@ FULL: dict[str, Any] = {
     "config": {"scoring_method": "strict_position"},
     "task_id_attributes": ["our.task"],
     "database_url_env": "OUR_URL",
+    "trace_url": "https://traces.example.org/{trace_id}",
     "retry": {"max_retries": 1, "delay_seconds": 0.5},
     "max_partitions_per_run": 3,
 }
@@ -70,6 +71,7 @@ def test_every_setting_reaches_the_source() -> None:
         metric=MetricChoice("agent.step_accuracy", "2.0.0", {"scoring_method": "strict_position"}),
         task_id_attributes=("our.task",),
         database_url_env="OUR_URL",
+        trace_url="https://traces.example.org/{trace_id}",
         retry=RetrySettings(1, 0.5),
         max_partitions_per_run=3,
     )
@@ -301,6 +303,10 @@ def test_without_a_setting_the_folder_lies_in_the_local_home(tmp_path: Path, mon
             ":7, attribute `mappings.1`: ",
         ),
         (source_yaml(extra="  store: {kind: nowhere}\n"), ":5, attribute `store`: "),
+        (
+            source_yaml(extra="  trace_url: https://traces.example.org/{trace}\n"),
+            ":5, attribute `trace_url`: trace_url 'https://traces.example.org/{trace}' has the placeholder {trace}",
+        ),
         (
             source_yaml(extra="  assets:\n    owners: [nobody]\n"),
             ":6, attribute `assets.owners`: owners of source `support`",

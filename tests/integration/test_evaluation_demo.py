@@ -1,7 +1,8 @@
 """The demo's traces through real Dagster: what is in SQL, and what the runs tell Dagster of it."""
 
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -10,10 +11,11 @@ import dagster as dg
 import pytest
 
 from stepacc_core import get_metric
+from stepacc_core.model import PartitionType
 from stepacc_dagster.demo import data
 from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome
 from stepacc_dagster.local.instance import local_instance
-from stepacc_dagster.sources import Source
+from stepacc_dagster.sources import Source, Unannotated
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.raw_spans import land_spans
 from tests.integration.conftest import Server, opened
@@ -21,6 +23,8 @@ from tests.integration.evaluation_access import Workshop, values
 
 FIRST = date(2025, 11, 3)
 VERSION = get_metric("agent.step_accuracy").manifest.version
+LINK = re.compile(r"((?:trace|session) [^|]*\[[^|]*\])\(<([^|]*)>\)")
+"""What is linked in a table, and where the link leads."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ def demo(server: Server, _migrated_template: str) -> Iterator[Demo]:
     recorded = data.recorded_spans()
     spans = data.moved(recorded, FIRST - data.days_of(recorded)[0])
     days = [day.isoformat() for day in data.days_of(spans)]
-    source = Source(data.SOURCE, days[0], partition_types={"trace": "fail", "session": "skip"})
+    types: Mapping[PartitionType, Unannotated] = {"trace": "fail", "session": "skip"}
+    source = Source(data.SOURCE, days[0], partition_types=types, trace_url="https://traces.example.org/{trace_id}")
     with (
         server.database(_migrated_template) as url,
         opened(url) as engine,
@@ -138,6 +143,38 @@ def test_each_partition_shows_its_mean_its_counts_and_its_worst_traces(demo: Dem
         assert lines[0].startswith(f"| {summary.worst:.3f} | ")
 
 
+def test_each_trace_shown_links_to_its_store_and_a_session_to_its_first_trace(demo: Demo) -> None:
+    linked: dict[str, str] = {}
+    for key in demo.keys:
+        shown = demo.metadata("step_accuracy_scores", key, data.SOURCE)
+        for table in (shown["worst"], shown.get("without_score", "")):
+            linked |= dict(LINK.findall(table))
+            assert len(LINK.findall(table)) == max(0, len(table.splitlines()) - 2)
+    expected = {f"trace [`{row.trace_id[:8]}…`]": row.trace_id for row in demo.rows("SELECT * FROM stepacc.traces")}
+    sessions = demo.rows(
+        "SELECT session_id, first_trace_id FROM stepacc.sessions JOIN stepacc.scores USING (source, session_id) "
+        "WHERE partition_type = 'session'"
+    )
+    assert sessions
+    expected |= {f"session `{row.session_id}`, [first trace]": row.first_trace_id for row in sessions}
+    assert linked == {name: f"https://traces.example.org/{trace_id}" for name, trace_id in expected.items()}
+
+
+def test_each_partition_shows_the_annotation_revisions_behind_its_scores(demo: Demo) -> None:
+    for key in demo.keys:
+        shown = demo.metadata("step_accuracy_scores", key, data.SOURCE)
+        used = demo.rows(
+            "SELECT DISTINCT annotation_id, annotated_at FROM stepacc.score_lineage "
+            "WHERE window_key = :key AND annotation_id IS NOT NULL ORDER BY annotation_id",
+            key=key,
+        )
+        assert shown["annotation_revisions"] == len(used) > 0
+        assert shown["newest_annotation"] == f"stepacc lineage annotation {used[-1].annotation_id}"
+        assert shown["newest_annotation_at"] == used[-1].annotated_at.timestamp()
+        said = demo.metadata("annotations", key, data.SOURCE)
+        assert said["annotation_revisions"] == len(used)
+
+
 def test_code_version_is_manifest_and_config_and_data_version_begins_with_it(demo: Demo) -> None:
     [(config_hash,)] = demo.rows("SELECT DISTINCT config_hash FROM stepacc.scores")
     code_version = f"{VERSION}-{config_hash[:12]}"
@@ -158,6 +195,12 @@ def test_checks_come_with_the_materialisation_and_pass(demo: Demo) -> None:
     [(scored, rows)] = demo.rows("SELECT count(*) FILTER (WHERE status = 'scored'), count(*) FROM stepacc.scores")
     [(sessions,)] = demo.rows("SELECT count(*) FROM stepacc.sessions")
     [(annotated,)] = demo.rows("SELECT count(*) FROM stepacc.scores WHERE partition_type = 'session'")
+    days = f"6 partitions from {demo.keys[0]} to {demo.keys[-1]}"
+    for name, check in checks.items():
+        assert check.description.endswith(f", in {days}."), name
+        assert values(check)["partitions"] == days
+        assert [] not in values(check).values()
+        assert {} not in values(check).values()
     coverage = values(checks["coverage"])
     assert (coverage["scored"], coverage["skipped_unannotated"]) == (scored, sessions - annotated)
     assert coverage["occurrences"] == rows + sessions - annotated
