@@ -1,6 +1,7 @@
 """The asset graph of a source as Dagster sees it: keys, dependencies, catalog metadata, policies and pool."""
 
 import os
+import re
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.storage.event_log.schema import ConcurrencyLimitsTable
-from sqlalchemy import Connection, NullPool, Table, create_engine, text
+from sqlalchemy import Connection, NullPool, create_engine, text
 
 from stepacc_core import get_metric
 from stepacc_core.errors import ConfigError, UnknownMetricError
@@ -19,17 +20,40 @@ from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.sources import MetricChoice, RetrySettings, evaluator_of
 from stepacc_dagster.storage import tables
+from stepacc_dagster.stores.settings import (
+    LangfuseV2Settings,
+    MlflowSettings,
+    OtelSpansSettings,
+    PhoenixSettings,
+    StoreSettings,
+    TableColumns,
+    TableSettings,
+)
 from tests.integration.evaluation_access import support_source
 from tests.integration.evaluation_samples import SOURCE
 
 MANIFEST = get_metric("agent.step_accuracy").manifest
 NAMES = ("agent_traces", "annotations", "canonical_traces", "step_accuracy_scores", "step_accuracy_metadata")
 TABLES = {
-    "agent_traces": tables.otel_spans,
-    "annotations": tables.annotations,
-    "canonical_traces": tables.spans,
-    "step_accuracy_scores": tables.scores,
-    "step_accuracy_metadata": tables.score_metadata,
+    "agent_traces": [tables.otel_spans],
+    "annotations": [tables.annotations],
+    "canonical_traces": [tables.spans, tables.traces, tables.sessions],
+    "step_accuracy_scores": [tables.scores],
+    "step_accuracy_metadata": [tables.score_metadata],
+}
+"""The tables of each asset, the one it is named by first."""
+STORES: dict[str, StoreSettings] = {
+    "own": OtelSpansSettings(),
+    "phoenix": PhoenixSettings(projects=("support", "billing")),
+    "mlflow": MlflowSettings(schema="tracking"),
+    "langfuse": LangfuseV2Settings(),
+    "table": TableSettings(
+        "work",
+        TableColumns("run", "step", "what", "at", attributes="doc"),
+        schema="telemetry",
+        project_column="bot",
+        projects=("refunds",),
+    ),
 }
 
 
@@ -62,6 +86,17 @@ def test_what_others_write_is_external_and_every_asset_is_described_grouped_and_
         assert spec.kinds == ({"postgres"} if name in ("agent_traces", "annotations") else {"postgres", "python"})
 
 
+def test_every_description_tells_the_command_that_leads_on_from_what_it_describes() -> None:
+    told = {name: spec.description or "" for name, spec in specs().items()}
+    commands = {name: re.findall(r"`stepacc (lineage \w+) ID`", text) for name, text in told.items()}
+    assert commands == {name: ["lineage annotation" if name == "annotations" else "lineage trace"] for name in NAMES}
+    assert {name for name in NAMES if "`stepacc.annotation_scores`" in told[name]} == {
+        "annotations",
+        "step_accuracy_scores",
+    }
+    assert "`stepacc.score_lineage`" in told["step_accuracy_scores"]
+
+
 @pytest.mark.parametrize(("kind", "expected"), [("daily", "2025-11-01"), ("hourly", "2025-11-01-00:00")])
 def test_all_assets_share_one_partitions_definition_of_the_sources_kind(kind: str, expected: str) -> None:
     found = {spec.partitions_def for spec in specs(partitions=kind).values()}
@@ -73,26 +108,148 @@ def test_all_assets_share_one_partitions_definition_of_the_sources_kind(kind: st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_catalog_metadata_names_the_table_and_describes_its_columns(name: str) -> None:
-    metadata, table = specs()[name].metadata, TABLES[name]
+    metadata, (table, *beside) = specs()[name].metadata, TABLES[name]
     assert metadata["dagster/table_name"] == f"stepacc.{table.name}"
     schema: dg.TableSchema = metadata["dagster/column_schema"]
-    assert [column.name for column in schema.columns] == [column.name for column in table.columns]
-    for shown, column in zip(schema.columns, table.columns, strict=True):
+    columns = [(column.name, column) for column in table.columns]
+    columns += [(f"{other.name}.{column.name}", column) for other in beside for column in other.columns]
+    assert [column.name for column in schema.columns] == [name for name, _ in columns]
+    for shown, (_, column) in zip(schema.columns, columns, strict=True):
         assert shown.description == column.comment
         assert shown.constraints.nullable == column.nullable
         assert shown.type
 
 
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        (
+            "phoenix",
+            {
+                "dagster/table_name": "public.spans",
+                "tables": "public.traces, public.spans",
+                "trace_ids_in": "public.traces.trace_id",
+                "projects": "support, billing",
+                "kinds": {"postgres", "phoenix"},
+            },
+        ),
+        (
+            "mlflow",
+            {
+                "dagster/table_name": "tracking.spans",
+                "tables": "tracking.trace_info, tracking.spans",
+                "trace_ids_in": "tracking.trace_info.request_id",
+                "projects": "all",
+                "kinds": {"postgres", "mlflow"},
+            },
+        ),
+        (
+            "langfuse",
+            {
+                "dagster/table_name": "public.observations",
+                "tables": "public.traces, public.observations",
+                "trace_ids_in": "public.traces.id",
+                "projects": "all",
+                "kinds": {"postgres", "langfuse"},
+            },
+        ),
+        (
+            "table",
+            {
+                "dagster/table_name": "telemetry.work",
+                "tables": "telemetry.work",
+                "trace_ids_in": "telemetry.work.run",
+                "projects": "refunds",
+                "kinds": {"postgres", "table"},
+            },
+        ),
+    ],
+)
+def test_traces_in_the_store_of_another_tool_show_where_they_are(store: str, expected: dict[str, Any]) -> None:
+    spec = specs(store=STORES[store], store_url_env="THEIR_URL")["agent_traces"]
+    assert {"kinds": spec.kinds, **{name: spec.metadata.get(name) for name in expected if name != "kinds"}} == expected
+    assert spec.metadata["database_url_env"] == "THEIR_URL"
+    shown: dg.TableSchema = spec.metadata["dagster/column_schema"]
+    assert all(column.type and column.description for column in shown.columns)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_column_lineage_leads_from_columns_that_are_to_columns_that_are(store: str) -> None:
+    found = specs(store=STORES[store], partition_types={"trace": "fail", "session": "skip"})
+    columns = {
+        name: {column.name for column in spec.metadata["dagster/column_schema"].columns} for name, spec in found.items()
+    }
+    for name in NAMES[2:]:
+        lineage: dg.TableColumnLineage = found[name].metadata["dagster/column_lineage"]
+        assert lineage.deps_by_column
+        for column, deps in lineage.deps_by_column.items():
+            assert column in columns[name]
+            assert deps
+            assert len(deps) == len(set(deps))
+            for dep in deps:
+                assert dep.column_name in columns[dep.asset_key.path[-1]]
+
+
+FOUND_IN_SETTINGS = {
+    "canonical_traces": {"source", *(f"{table}.source" for table in ("traces", "sessions"))},
+    "step_accuracy_scores": {"source", "partition_type", "metric", "metric_version", "config_hash"},
+    "step_accuracy_metadata": set[str](),
+}
+MADE_BY_WRITING = {
+    "canonical_traces": {
+        *("traces.spans_hash", "traces.first_ingested_at", "traces.changed_at", "traces.gone_upstream_at"),
+        *("traces.erased_at", "sessions.changed_at", "sessions.erased_at"),
+    },
+    "step_accuracy_scores": {"id", "dagster_run_id", "evaluated_at", "confirmed_at", "retired_at"},
+    "step_accuracy_metadata": set[str](),
+}
+
+
 @pytest.mark.parametrize("name", NAMES[2:])
-def test_column_lineage_leads_from_columns_that_are_to_columns_that_are(name: str) -> None:
-    lineage: dg.TableColumnLineage = specs()[name].metadata["dagster/column_lineage"]
-    assert lineage.deps_by_column
-    for column, deps in lineage.deps_by_column.items():
-        assert column in TABLES[name].columns
-        assert deps
-        for dep in deps:
-            upstream: Table = TABLES[dep.asset_key.path[-1]]
-            assert dep.column_name in upstream.columns
+def test_every_column_has_lineage_but_what_comes_from_settings_or_is_made_when_it_is_written(name: str) -> None:
+    metadata = specs()[name].metadata
+    columns = {column.name for column in metadata["dagster/column_schema"].columns}
+    lineage: dg.TableColumnLineage = metadata["dagster/column_lineage"]
+    assert columns - lineage.deps_by_column.keys() == FOUND_IN_SETTINGS[name] | MADE_BY_WRITING[name]
+
+
+@pytest.mark.parametrize(
+    ("store", "column", "expected"),
+    [
+        ("own", "trace_id", {"trace_id"}),
+        ("own", "input_tokens", {"attributes", "events"}),
+        ("phoenix", "trace_id", {"traces.trace_id"}),
+        ("phoenix", "tool_name", {"name", "span_kind", "attributes", "events"}),
+        ("mlflow", "tool_arguments", {"type", "content", "trace_info.session_id", *(
+            f"{table}.{name}" for table in ("trace_tags", "trace_request_metadata") for name in ("key", "value")
+        )}),
+        ("langfuse", "parent_span_id", {"parent_observation_id", "traces.id"}),
+        ("table", "position", {"at", "what", "step"}),
+    ],
+)  # fmt: skip
+def test_canonical_columns_lead_to_the_columns_of_the_store(store: str, column: str, expected: set[str]) -> None:
+    lineage: dg.TableColumnLineage = specs(store=STORES[store])["canonical_traces"].metadata["dagster/column_lineage"]
+    assert {dep.column_name for dep in lineage.deps_by_column[column]} == expected
+
+
+def test_what_is_scored_decides_where_ids_and_windows_come_from() -> None:
+    lineages = [
+        specs(partition_types=types)["step_accuracy_scores"].metadata["dagster/column_lineage"].deps_by_column
+        for types in ({"trace": "fail"}, {"session": "skip"}, {"trace": "fail", "session": "skip"})
+    ]
+    found = [
+        [{dep.column_name for dep in lineage[column]} for column in ("partition_id", "window_key")]
+        for lineage in lineages
+    ]
+    traces, sessions = [{"traces.trace_id"}, {"traces.window_key"}], [{"sessions.session_id"}, {"sessions.window_key"}]
+    assert found == [traces, sessions, [traces[0] | sessions[0], traces[1] | sessions[1]]]
+
+
+def test_a_source_with_the_address_of_its_traces_links_to_the_ui_of_their_store() -> None:
+    linked, plain = specs(trace_url="https://phoenix.example.org/t/{trace_id}"), specs()
+    assert linked["agent_traces"].metadata["trace_url"] == "https://phoenix.example.org/t/{trace_id}"
+    assert linked["agent_traces"].metadata["store_ui"] == dg.MetadataValue.url("https://phoenix.example.org")
+    assert not {"trace_url", "store_ui"} & plain["agent_traces"].metadata.keys()
 
 
 def test_a_score_leads_back_to_traces_and_to_the_value_of_its_annotation() -> None:
