@@ -19,6 +19,7 @@ from stepacc_dagster.daemon_backfills import launch
 from stepacc_dagster.database import open_database
 from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
 from stepacc_dagster.errors import RunStorageError
+from stepacc_dagster.failures import is_transient
 from stepacc_dagster.ingest import observe
 from stepacc_dagster.local.dead_runs import end_dead_runs, process_tags
 from stepacc_dagster.local.home import local_home
@@ -181,7 +182,14 @@ class LocalEvaluation:
         return f"{self._evaluator.metric.manifest.name} {self._evaluator.metric.manifest.version}"
 
     def _ingested_and_due(self, keys: Sequence[str]) -> list[str]:
-        return [state.window_key for state in self.states(keys) if state.score_due and not state.ingest_due]
+        """Return the windows that were ingested and not tried to be scored since; none where the database is away."""
+        try:
+            states = self.states(keys)
+        except sa.exc.DBAPIError as error:
+            if is_transient(error):
+                return []
+            raise
+        return [s.window_key for s in states if s.score_due and not s.ingest_due and not s.problem]
 
     def _neighbours(self, keys: Iterable[str]) -> list[list[str]]:
         return neighbours(keys, self.all_keys())

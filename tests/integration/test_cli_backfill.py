@@ -154,7 +154,7 @@ def test_a_window_that_cannot_be_ingested_keeps_no_other_from_being_scored(works
     )
     workshop.execute("CREATE TRIGGER refuse BEFORE INSERT ON stepacc.traces FOR EACH ROW EXECUTE FUNCTION refuse()")
     for command in ("materialize", "backfill"):
-        said = stepacc(command)
+        said = stepacc(command, "--from", MONDAY, "--to", WEDNESDAY)
         assert said.code == 1
         assert "The database says: refused." in said.err
         assert {row.window_key for row in workshop.current()} == {MONDAY, WEDNESDAY}

@@ -155,12 +155,10 @@ def test_yaml_names_the_store_and_the_catalog_its_table(attributes: dict[str, An
     ],
 )
 def test_a_wrong_store_setting_is_named(attributes: dict[str, Any], said: str) -> None:
-    component = StepAccuracyComponent.from_attributes_dict(
-        attributes={"source": "support", "start_date": "2026-11-01", "store": attributes}
-    )
-
     with pytest.raises(ConfigError) as caught:
-        component.to_source()
+        StepAccuracyComponent.from_attributes_dict(
+            attributes={"source": "support", "start_date": "2026-11-01", "store": attributes}
+        )
 
     assert said in str(caught.value)
 
