@@ -20,7 +20,7 @@ test: check ## everything that must hold, in under ten minutes
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live"
 
 test-all: test ## the tests, and then those that take minutes
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-live: $(VENV)/.dev $(LIVE)/.installed ## the stores against real servers of Phoenix and MLflow (1.3 GB)
 	$(BIN)/python -m pytest -m live tests/live
