@@ -37,6 +37,9 @@ attributes:
   # store: {{kind: phoenix, projects: [{source}]}}
   # store_url_env: PHOENIX_DATABASE_URL
 
+  # Where a trace is found in the store's own UI, for links from Dagster and the commands.
+  # trace_url: https://phoenix.example.org/projects/1/traces/{{trace_id}}
+
   # What of a trace is no step: the agent that takes the request, and steps of these names.
   # step_policy: {{entry_agent: root, ignore: [transfer_to_agent]}}
 

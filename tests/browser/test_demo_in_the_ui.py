@@ -23,9 +23,9 @@ EDGES = {
 }
 ASSETS = {asset for edge in EDGES for asset in edge}
 CHECKS = {
-    "coverage": "17 of 22 occurrences have a score.",
-    "every_occurrence_has_expected_steps": "No occurrence failed.",
-    "scores_between_0_and_1": "Every score lies within 0 and 1.",
+    "coverage": "17 of 22 occurrences have a score",
+    "every_occurrence_has_expected_steps": "No occurrence failed",
+    "scores_between_0_and_1": "Every score lies within 0 and 1",
 }
 DRAWN_EDGES = """
 graph => [...graph.querySelectorAll('path[marker-end]')].map(path => {
@@ -97,12 +97,13 @@ def backfill(browser: Browser, demo: Demo, scores_before: dict[int, dict[str, An
         return launch_backfill(page, first, last)
 
 
-def test_the_checks_of_the_scores_tell_what_they_found(page: Page) -> None:
+def test_the_checks_of_the_scores_tell_what_they_found_and_where(page: Page, demo: Demo) -> None:
+    days = demo.days()
     page.goto(SCORES)
     page.get_by_role("tab", name="Checks").click()
     for name, said in CHECKS.items():
         page.get_by_title(name).first.click()
-        expect(page.get_by_text(said)).to_be_visible()
+        expect(page.get_by_text(f"{said}, in {len(days)} partitions from {days[0]} to {days[-1]}.")).to_be_visible()
         expect(page.get_by_text("Passed", exact=True)).to_be_visible()
 
 
@@ -121,11 +122,15 @@ def test_the_lineage_shows_the_assets_with_their_edges(page: Page) -> None:
     expect(graph.locator("path[marker-end]")).to_have_count(len(EDGES))
     assert drawn_edges(graph) == EDGES
     expect(graph.get_by_role("link", name="3 / 3 Passed")).to_be_visible()
+    for asset in ASSETS:
+        node = graph.locator("foreignObject").filter(has=page.get_by_text(asset, exact=True))
+        expect(node).to_contain_text(re.compile(r"Latest event\s*.* (second|minute)s? ago"))
 
 
 def test_the_page_of_the_scores_shows_what_they_are(page: Page) -> None:
     page.goto(SCORES)
     expect(page.get_by_text("Compares the steps an agent took")).to_be_visible()
+    expect(page.get_by_text("stepacc lineage trace ID")).to_be_visible()
     expect(row(page, "confirmed_at")).to_contain_text("when the same evaluation was last made")
     expect(row(page, "score_semantics")).to_contain_text("every expected step and no other")
     expect(row(page, "worked_example")).to_contain_text("1 - 1/3 = 0.667")
@@ -143,6 +148,8 @@ def test_a_partition_shows_its_rows_its_scores_and_its_worst_traces(page: Page, 
     expect(worst).to_contain_text("0.500")
     expect(worst).to_contain_text("flaky_search → flaky_search")
     expect(row(page, "without_score").first).to_contain_text("content_not_recorded")
+    expect(row(page, "annotation_revisions")).to_have_text(re.compile(r"revisions\s*2$"))
+    expect(row(page, "newest_annotation")).to_contain_text("stepacc lineage annotation 4")
 
 
 def test_the_automation_page_lists_the_schedule_and_the_sensor(page: Page) -> None:

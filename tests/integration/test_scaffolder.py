@@ -60,6 +60,7 @@ def test_every_setting_that_is_off_can_be_switched_on(tmp_path: Path) -> None:
     assert added == {
         "store",
         "store_url_env",
+        "trace_url",
         "step_policy",
         "metric",
         "metric_version",
