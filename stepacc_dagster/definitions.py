@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
 from stepacc_dagster.defs_errors import located
+from stepacc_dagster.local.executor import noted_in_process_executor
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.sources import Source
 
@@ -70,7 +71,7 @@ def local_settings() -> dg.Definitions:
     """
     silent = dg.LoggerDefinition(_no_output, description="Prints nothing; Dagster keeps its events in any case.")
     loggers = {"console": dg.colored_console_logger, "silent": silent}
-    return dg.Definitions(executor=dg.in_process_executor, loggers=loggers)
+    return dg.Definitions(executor=noted_in_process_executor, loggers=loggers)
 
 
 def _no_output(_context: dg.InitLoggerContext) -> logging.Logger:

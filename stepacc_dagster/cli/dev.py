@@ -16,9 +16,10 @@ from types import FrameType
 
 import click
 
-from stepacc_dagster.cli.output import emit_json, json_option, note
+from stepacc_dagster.cli.output import counted, emit_json, json_option, note
 from stepacc_dagster.database import check_reachable, connect_engine, open_database
 from stepacc_dagster.definitions import defs_folder, load_sources
+from stepacc_dagster.local.dead_runs import end_dead_runs
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import instance_environment, local_instance
 from stepacc_dagster.storage.schema import upgrade
@@ -96,8 +97,9 @@ def _prepare(home: Path, url: str) -> None:
         upgrade(engine)
     finally:
         engine.dispose()
-    with local_instance(home, url):  # creates Dagster's settings and tables before two processes want to
-        pass
+    with local_instance(home, url) as instance:  # creates settings and tables before two processes want to
+        if ended := end_dead_runs(instance):
+            note(f"The process of {counted(len(ended), 'run')} was killed, which is noted as failed.")
 
 
 @contextmanager

@@ -1,26 +1,33 @@
-"""Runs of commands that were killed: ended, and their pool slots freed, before a command runs anything.
+"""Runs whose process was killed: ended, and their pool slots freed, before a command or the daemon runs anything.
 
-Dagster's daemon does this for the runs it watches. A command runs without a daemon, and a slot that nobody frees would
-let every later run wait for ever.
+Dagster's daemon does this only for runs whose process was killed while it lived itself. A slot that nobody frees would
+let every later run wait for ever, and a run that never ends would keep its windows to itself.
 """
 
 import os
+import re
 import socket
 from pathlib import Path
 
 import dagster as dg
 
 _PROCESS_TAG = ".dagster/stepacc_process"  # of no use to people: Dagster hides tags that begin so
+_PROCESS = re.compile(r"(?P<host>\S+) (?P<number>\d+) (?P<started>\S*)(?: (?P<run>\S+))?")
 _UNFINISHED = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 
-def process_tags() -> dict[str, str]:
-    """Return the tag by which a run of this process is known, also to a later process with its number."""
-    return {_PROCESS_TAG: f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"}
+def process_tags(run_id: str = "") -> dict[str, str]:
+    """Return the tag by which a run of this process is known, also to a later process with its number.
+
+    Args:
+        run_id: the run, for a tag that is given to it while it runs: a run that is executed again hands its tags on.
+    """
+    process = f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+    return {_PROCESS_TAG: f"{process} {run_id}" if run_id else process}
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
-    """Fail the runs of commands of this machine whose process is gone, free their slots, and return their ids."""
+    """Fail the runs of this machine whose process is gone, free their slots, and return their ids."""
     ended = []
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
         if is_dead(run):
@@ -31,14 +38,12 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
 
 
 def is_dead(run: dg.DagsterRun) -> bool:
-    """Whether an unfinished run is that of a command on this machine whose process is gone."""
-    host, _, process = run.tags.get(_PROCESS_TAG, "").partition(" ")
-    return run.status in _UNFINISHED and host == socket.gethostname() and not _alive(process)
-
-
-def _alive(process: str) -> bool:
-    number, _, started = process.partition(" ")
-    return number.isdecimal() and _started(int(number)) == started
+    """Whether an unfinished run is one on this machine whose process is gone."""
+    noted = _PROCESS.fullmatch(run.tags.get(_PROCESS_TAG, ""))
+    if noted is None or run.status not in _UNFINISHED or noted["host"] != socket.gethostname():
+        return False
+    own = noted["run"] == run.run_id if noted["run"] else run.parent_run_id is None
+    return own and _started(int(noted["number"])) != noted["started"]
 
 
 def _started(number: int) -> str:

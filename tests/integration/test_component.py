@@ -16,6 +16,7 @@ from stepacc_core.errors import ConfigError
 from stepacc_dagster import StepAccuracyComponent
 from stepacc_dagster.definitions import defs, defs_folder, load_sources
 from stepacc_dagster.local.evaluation import local_source
+from stepacc_dagster.local.executor import noted_in_process_executor
 from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
 
 P = ParamSpec("P")
@@ -224,7 +225,7 @@ def test_the_local_code_location_has_every_source_of_its_folder(folder: Path) ->
     dg.Definitions.validate_loadable(definitions)
     assert {key.path[0] for key in definitions.resolve_asset_graph().get_all_asset_keys()} == {"one", "two"}
     job = definitions.resolve_job_def("one_evaluation")
-    assert job.executor_def is dg.in_process_executor
+    assert job.executor_def is noted_in_process_executor
     assert local_source("two").partitions == "hourly"
 
 
