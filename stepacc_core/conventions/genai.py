@@ -33,6 +33,10 @@ MARKS = frozenset(
 """Attributes of this convention; a span with any of them is read by it."""
 
 
+FINISH_REASONS = ("gen_ai.response.finish_reasons", "anthropic.message.stop_reason")
+"""Why a completion ended; the second is of Anthropic's own client, which records no content."""
+
+
 def read(span: RawSpan) -> Fields:
     """Read what the span says in this convention."""
     attributes = span.attributes
@@ -45,7 +49,7 @@ def read(span: RawSpan) -> Fields:
         call_id=real_id(identifier(attributes.get("gen_ai.tool.call.id"))),
         agent_name=text(attributes, "gen_ai.agent.name"),
         tool_calls=calls_of(messages),
-        announced=asks_for_tools(attributes.get("gen_ai.response.finish_reasons")),
+        announced=any(asks_for_tools(attributes.get(key)) for key in FINISH_REASONS),
         output=parsed(attributes.get("gen_ai.tool.call.result")) if operation == "execute_tool" else messages,
         input_tokens=integer(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
         output_tokens=integer(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),

@@ -78,6 +78,12 @@ _NEVER_TOOL_OPERATIONS = frozenset(
     {"chat", "text_completion", "generate_content", "embeddings", "invoke_agent", "invoke_workflow"}
 )
 _UNPARSED_CALL = "Arguments of a call in the completion {!r} cannot be parsed; their text was kept."
+_REASONS = (
+    *genai.FINISH_REASONS,
+    "gen_ai.completion.0.finish_reason",
+    "ai.response.finishReason",
+    "llm.finish_reason",
+)
 _MAKING_AN_AGENT = "create_agent"
 _OWN_AGENT_NAME = "aip.agent.name"
 _MARKS = frozenset[str]().union(*(convention.marks for convention in TABLE))
@@ -151,13 +157,20 @@ def read_span(span: RawSpan, mappings: Sequence[DeclaredMapping] = ()) -> tuple[
         tool_call_id=fields.call_id if kind == "TOOL" else None,
         agent_name=_agent_name(span, kind, fields),
         tool_calls=fields.tool_calls if is_model else (),
-        calls_announced=is_model and fields.announced and not fields.tool_calls,
+        calls_announced=is_model and not fields.tool_calls and (fields.announced or _says_nothing(span, fields)),
         output=fields.output,
         input_tokens=fields.input_tokens,
         output_tokens=fields.output_tokens,
         cost_usd=fields.cost_usd,
     )
     return canonical, gaps + more
+
+
+def _says_nothing(span: RawSpan, fields: Fields) -> bool:
+    """Tell whether a model answered and neither the answer nor why it ended was recorded: it may have been calls."""
+    if "gen_ai.response.id" not in span.attributes or fields.output is not None or span.status == "ERROR":
+        return False
+    return not any(key in span.attributes for key in _REASONS) and not genai_events.recognises(span)
 
 
 def _kind(span: RawSpan, kind: SpanKind | None) -> SpanKind:

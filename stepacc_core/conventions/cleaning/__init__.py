@@ -17,6 +17,7 @@ PASSES: tuple[Pass, ...] = (
     repeats.same_call_id,
     repeats.wrapped_agents,
     repeats.nested_models,
+    repeats.models_beside,
     unspanned.calls_from_completions,
     unspanned.managed_agents,
     content.arguments_from_completions,

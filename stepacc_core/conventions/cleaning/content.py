@@ -69,7 +69,7 @@ def hidden_content(draft: Draft) -> Draft:
     gaps: list[Gap] = []
     changes: list[CanonicalSpan] = []
     if hidden:
-        detail = f"{len(hidden)} completions asked for tools, but their calls were not recorded; turn content on."
+        detail = f"{len(hidden)} completions asked for tools, or may have, and no calls were recorded; turn content on."
         gaps.append(Gap("content_not_recorded", detail, tuple(hidden)))
     if not draft.of_kind("TOOL", "LLM"):
         agents = draft.of_kind("AGENT")

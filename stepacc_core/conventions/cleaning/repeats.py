@@ -169,13 +169,41 @@ def nested_models(draft: Draft) -> Draft:
         outer = changes.get(outer.span_id, outer)
         if span.tool_calls and not outer.tool_calls and outer.calls_announced:
             changes[outer.span_id] = replace(outer, calls_announced=False)
-        elif span.calls_announced and outer.tool_calls:
+        elif span.calls_announced and _tells(outer):
             changes[span.span_id] = replace(span, calls_announced=False)
         elif span.tool_calls and _covers(outer.tool_calls, span.tool_calls):
             changes[span.span_id] = as_chain(span)
             detail = f"{span.name!r} records the completion of {outer.name!r} above it; its calls count once."
             gaps.append(Gap("recorded_twice", detail, (outer.span_id, span.span_id)))
     return draft.changed(changes.values(), gaps)
+
+
+def models_beside(draft: Draft) -> Draft:
+    """Let a completion that was recorded without its content be told by the span that another library made of it.
+
+    Libraries that do not pass on their context record it side by side: below one parent and at one time.
+    """
+    models = draft.of_kind("LLM")
+    hidden = [span for span in models if span.calls_announced]
+    if not hidden or len(hidden) == len(models):
+        return draft
+    telling: dict[str | None, list[CanonicalSpan]] = {}
+    for span in filter(_tells, models):
+        telling.setdefault(span.parent_span_id, []).append(span)
+    told = [
+        replace(span, calls_announced=False)
+        for span in hidden
+        if any(
+            overlap(span, other) and draft.raw[span.span_id].scope_name != draft.raw[other.span_id].scope_name
+            for other in telling.get(span.parent_span_id, ())
+        )
+    ]
+    return draft.changed(told, ())
+
+
+def _tells(model: CanonicalSpan) -> bool:
+    """Tell whether the content of a completion was recorded: its calls, or that there were none."""
+    return bool(model.tool_calls) or (model.output is not None and not model.calls_announced)
 
 
 def _covers(outer: Sequence[ToolCall], inner: Sequence[ToolCall]) -> bool:
