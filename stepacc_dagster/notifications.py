@@ -89,10 +89,12 @@ def build_failure_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Tells of each failed run of this source, whoever started it; `on_failure` names who is told.",
     )
-    def failures(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
+    def failures(context: dg.RunFailureSensorContext) -> list[dg.RunRequest] | None:
         run = context.dagster_run
         if run.tags.get("stepacc/source") != source.name and own.isdisjoint(run.asset_selection or ()):
-            return dg.SkipReason("A run of something else.")
+            # No SkipReason: where a run of the source was told of in the same look, Dagster takes the two for an
+            # error, forgets how far it came, and would tell of that run at every look from then on.
+            return []
         target(_failed_run(context, source, evaluator))
         return None
 

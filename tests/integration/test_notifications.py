@@ -93,8 +93,26 @@ def test_runs_of_other_sources_are_not_told_of(workshop: Workshop) -> None:
     another = support_source(name="another", metric=MetricChoice("acme.faulty"))
     [outcome, *_] = LocalEvaluation(another, workshop.instance, workshop.engine).materialize([TUESDAY])
     assert not outcome.success
-    assert isinstance(look(workshop, outcome.run_id, on_failure=f"{__name__}:tell"), dg.SkipReason)
+    assert look(workshop, outcome.run_id, on_failure=f"{__name__}:tell") == []
     assert told == []
+
+
+def test_each_failed_run_is_told_of_once_though_others_failed_since_the_last_look(workshop: Workshop) -> None:
+    source = support_source(metric=MetricChoice("acme.faulty"), on_failure=f"{__name__}:tell")
+    another = support_source(name="another", metric=MetricChoice("acme.faulty"))
+    with workshop.engine.begin() as connection:
+        land_spans(connection, another.name, agent_trace("bad", TUESDAY, "x"))
+    sensor = build_evaluation_definitions(source).get_repository_def().get_sensor_def("support_failures")
+    cursor: str | None = None
+    failed: list[str] = []
+    for place in range(8):
+        with dg.build_sensor_context(workshop.instance, cursor=cursor) as context:
+            cursor = sensor.evaluate_tick(context).cursor
+        if place == 0:  # the first look says from where on
+            for each in (source, another, source, another):
+                [run, *_] = LocalEvaluation(each, workshop.instance, workshop.engine).materialize([TUESDAY])
+                failed += [run.run_id] if each is source else []
+    assert [each.run_id for each in told] == failed
 
 
 @pytest.mark.parametrize("given", ["nowhere.module:tell", "os:nothing", "os", "os:", "os.path:sep"])
