@@ -32,6 +32,8 @@ def unwrapped(value: Mapping[str, Any]) -> Any:
     if "kwargs" not in value:  # all of them have it
         return dict(value)
     keys = set(value)
+    if keys == {"kwargs"} | _CALL_WRAPPER_EXTRAS:  # MLflow leaves out that nothing is positional
+        return dict(value["kwargs"]) if isinstance(value["kwargs"], Mapping) else dict(value)
     if keys >= _CALL_WRAPPER and keys <= _CALL_WRAPPER | _CALL_WRAPPER_EXTRAS:
         named = value["kwargs"]
         return dict(named) if isinstance(named, Mapping) and not value["args"] else dict(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepacc_core.model import RawSpan, Step
+from stepacc_core.model import RawEvent, RawSpan, Step
 from stepacc_core.reading import canonicalise, trace_partition
 from stepacc_core.steps import collect_steps, not_applicable_reason
 
@@ -26,6 +26,7 @@ def _span(written: dict[str, Any]) -> RawSpan:
         end_time_unix_nano=end,
         status=written.get("status", "UNSET"),
         attributes=written.get("attributes", {}),
+        events=tuple(RawEvent(name, start, attributes) for name, attributes in written.get("events", ())),
         scope_name=written.get("scope", ""),
     )
 

@@ -9,6 +9,8 @@ from stepacc_core.model import CanonicalSpan, Gap, RawSpan
 
 _MERGED = "(merged tools)"
 _IDENTITIES = ("aip.agent.name", "agent.name", "graph.node.id", "gen_ai.agent.name")
+_FINAL = "FinalAnswerTool"
+"""The class of the tool by which a smolagents agent answers; MLflow records no other name of it."""
 _STRUCTURED_OUTPUT = "IMPORTANT: This StructuredOutputTool should only be invoked as the last"
 """How Strands begins the description of the tool that takes a structured answer."""
 _METADATA_PREFIXES = ("langfuse.observation.metadata.", "traceloop.association.properties.")
@@ -62,11 +64,13 @@ def output_tools(draft: Draft) -> Draft:
     """
     strands = {span.tool_name or "" for span in draft.of_kind("TOOL") if _hands_in(draft.raw[span.span_id])}
     producers = [raw for raw in draft.raw.values() if raw.scope_name or raw.attributes]
-    smolagents = any("smolagents" in raw.scope_name or raw.name == "FinalAnswerTool" for raw in producers)
+    smolagents = any(
+        "smolagents" in raw.scope_name or raw.name.removesuffix(".__call__") == _FINAL for raw in producers
+    )
     pydantic_ai = any(map(_is_pydantic_ai, producers))
     if not smolagents and not pydantic_ai and not strands:
         return draft
-    always = {"final_answer"} | strands if smolagents else strands
+    always = {"final_answer", _FINAL} | strands if smolagents else strands
     changes, gaps = [], []
     for span in draft.of_kind("TOOL", "LLM"):
         names = always | (_output_names(draft.raw[span.span_id]) if pydantic_ai else set())

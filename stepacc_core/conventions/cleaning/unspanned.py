@@ -13,7 +13,8 @@ from stepacc_core.names import fold
 ONLY_AGENTS = "opentelemetry.instrumentation.genai.smolagents"
 """The scope of an instrumentation that makes spans for agents, and none for their models and tools."""
 
-_SMOLAGENTS_MARK = "smolagents.max_steps"
+_SMOLAGENTS_MARKS = frozenset({"smolagents.max_steps", "final_answer_checks"})
+"""Attributes that OpenInference and MLflow give to the agents of smolagents; stores may not keep the scope."""
 _THROUGH = frozenset({"CHAIN", "UNKNOWN"})
 _RUN = ".run"
 _UNNAMED_AGENTS = frozenset({"CodeAgent", "ToolCallingAgent"})
@@ -114,7 +115,7 @@ def managed_agents(draft: Draft) -> Draft:
 
 
 def _is_smolagents(raw: RawSpan) -> bool:
-    return "smolagents" in raw.scope_name or _SMOLAGENTS_MARK in raw.attributes
+    return "smolagents" in raw.scope_name or not _SMOLAGENTS_MARKS.isdisjoint(raw.attributes)
 
 
 def _called(agent: CanonicalSpan) -> str:
@@ -139,7 +140,7 @@ def _around(agent: CanonicalSpan, call: ToolCall | None) -> CanonicalSpan:
         trace_id=agent.trace_id,
         span_id=f"{agent.span_id}/call",
         kind="TOOL",
-        name=_called(agent) if agent.name.endswith(_RUN) else f"execute_tool {tool}",
+        name=agent.name.removesuffix(_RUN) if agent.name.endswith(_RUN) else f"execute_tool {tool}",
         parent_span_id=agent.parent_span_id,
         start_time_unix_nano=agent.start_time_unix_nano,
         end_time_unix_nano=agent.end_time_unix_nano,
