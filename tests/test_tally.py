@@ -1,11 +1,14 @@
 """What a window amounts to, while its occurrences pass by once."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepacc_core.errors import FailureCode
-from stepacc_core.metrics import Evaluation
-from stepacc_core.model import CanonicalPartition, Failure, Result
+from stepacc_core.metrics import Evaluation, Reference
+from stepacc_core.metrics.base import ReferenceOrigin
+from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Failure, Result
 from stepacc_dagster.tally import WindowTally
 
 
@@ -70,6 +73,34 @@ def test_the_first_twenty_failures_are_named_whatever_else_is_not_scored() -> No
 def test_failures_are_counted_by_code() -> None:
     found = tally(failed(), failed(FailureCode.TOO_LARGE), failed(FailureCode.TOO_LARGE))
     assert found.failed == {"missing_expected_steps": 1, "too_large": 2}
+
+
+def test_the_revisions_are_those_that_evaluations_were_measured_against_each_once() -> None:
+    found = WindowTally()
+    given: list[tuple[str, int, ReferenceOrigin]] = [
+        ("a", 7, "column"),
+        ("b", 7, "column"),
+        ("c", 3, "column"),
+        ("d", 9, "config"),
+    ]
+    for ident, annotation, origin in given:
+        annotated = replace(partition(ident), annotation=AnnotationRef(annotation, 1))
+        found.add(annotated, replace(scored(0.5), reference=Reference(["x"], origin)))
+    found.add(partition("e"), replace(scored(0.5), reference=Reference(["x"], "config")))
+    assert (found.revisions, found.annotated) == ({3, 7}, 4)
+
+
+def test_what_is_named_knows_its_trace_and_a_session_its_first_one() -> None:
+    spans = tuple(CanonicalSpan(ident, "root", "CHAIN", "run") for ident in ("first", "second"))
+    session = CanonicalPartition("session", "chat", spans=spans)
+    found = WindowTally()
+    for each in (partition("t"), session, CanonicalPartition("session", "empty")):
+        found.add(each, scored(0.5))
+        found.add(each, failed())
+        found.add(each, NOT_APPLICABLE)
+    named = {"t": "t", "chat": "first", "empty": None}
+    for entries in (found.worst, found.failures, found.inapplicable):
+        assert {entry.partition_id: entry.trace_id for entry in entries} == named
 
 
 def test_scores_out_of_range_are_remembered() -> None:
