@@ -12,7 +12,7 @@ from stepacc_dagster.checks import check_results, check_specs
 from stepacc_dagster.failures import is_transient, sentence
 from stepacc_dagster.ingest import WindowIngest, ingest_window, observe
 from stepacc_dagster.opening import opened_store
-from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions
+from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions, seconds_to_wait
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scoring import score_window
@@ -33,7 +33,6 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
         name=f"{source.name}__ingest",
         specs=[canonical_spec(source, keys, version)],
         backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
-        retry_policy=_retry_policy(source),
         required_resource_keys={resource_key(source)},
     )
     def ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
@@ -66,7 +65,6 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
         check_specs=check_specs(keys.scores, manifest),
         pool=pool_of(manifest),
         backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
-        retry_policy=_retry_policy(source),
         required_resource_keys={resource_key(source)},
     )
     def score(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
@@ -122,7 +120,7 @@ def build_evaluation_assets(
 def _database(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.Engine]:
     database: StepaccDatabase = getattr(context.resources, resource_key(source))
     with ExitStack() as stack:
-        with _permanent_errors_end_the_step():
+        with _told_to_dagster(context, source):
             engine = stack.enter_context(database.engine())
         yield engine
 
@@ -131,7 +129,7 @@ def _database(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.
 def _ready(context: dg.AssetExecutionContext, source: Source) -> Iterator[tuple[sa.Engine, TraceStore]]:
     """Give the database and the source's store, once it is noted what changed in the store."""
     with _database(context, source) as engine, ExitStack() as stack:
-        with _permanent_errors_end_the_step():
+        with _told_to_dagster(context, source):
             store = stack.enter_context(opened_store(source, engine))
             with suppress(UnfollowableError):  # what is asked for is ingested all the same
                 observe(engine, store, source)
@@ -139,12 +137,18 @@ def _ready(context: dg.AssetExecutionContext, source: Source) -> Iterator[tuple[
 
 
 @contextmanager
-def _permanent_errors_end_the_step() -> Iterator[None]:
+def _told_to_dagster(context: dg.AssetExecutionContext, source: Source) -> Iterator[None]:
+    """Ask for another try of the step after an error that may pass, and end it in a sentence after any other.
+
+    Steps have no retry policy: Dagster would follow it when a run is terminated too, by somebody or by its time limit,
+    and such a run would go on.
+    """
     try:
         yield
     except Exception as error:
-        if is_transient(error):
-            raise  # for the retry policy
+        retry, attempt = source.retry, context.retry_number
+        if is_transient(error) and attempt < retry.max_retries:
+            raise dg.RetryRequested(retry.max_retries, seconds_to_wait(retry, attempt)) from error
         raise dg.Failure(description=sentence(error), allow_retries=False) from error
 
 
@@ -159,15 +163,6 @@ def _tell_of_annotations(asset: Upstream, window: Window, tally: WindowTally) ->
     counts = {"annotated_occurrences": tally.annotated}
     revisions = {"annotation_revisions": len(tally.revisions)}
     asset.tell(window.key, tally.annotations_digest, {**counts, **revisions}, counts)
-
-
-def _retry_policy(source: Source) -> dg.RetryPolicy:
-    return dg.RetryPolicy(
-        max_retries=source.retry.max_retries,
-        delay=source.retry.delay_seconds,
-        backoff=dg.Backoff.EXPONENTIAL,
-        jitter=dg.Jitter.PLUS_MINUS,
-    )
 
 
 def _step(

@@ -66,7 +66,7 @@ def run_partitions(context: dg.AssetExecutionContext, step: PartitionStep) -> di
         pending = [key for key, error in failed.items() if is_transient(error)]
         if not pending or attempt == step.retry.max_retries:
             break
-        wait = step.retry.delay_seconds * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (only to part the tries)
+        wait = seconds_to_wait(step.retry, attempt)
         context.log.warning("%d partitions met an error that may pass; tried again in %.1f s", len(pending), wait)
         time.sleep(wait)
     if failed:
@@ -76,6 +76,11 @@ def run_partitions(context: dg.AssetExecutionContext, step: PartitionStep) -> di
         for asset_key, metadata in outcome.metadata.items():
             context.add_asset_metadata(metadata=metadata, asset_key=asset_key, partition_key=key)
     return done
+
+
+def seconds_to_wait(retry: RetrySettings, attempt: int) -> float:
+    """Return how long to wait after the tries numbered 0, 1, 2, ...: twice as long each time, give or take a half."""
+    return retry.delay_seconds * (1 << attempt) * random.uniform(0.5, 1.5)  # noqa: S311 (only to part the tries)
 
 
 def data_version(code_version: str, outcomes: Mapping[str, Outcome]) -> dg.DataVersion:

@@ -17,7 +17,7 @@ class StepaccDatabase(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The Postgres database of a source, named by the environment variable that holds its URL.
 
     Only the variable's name is configuration, so the URL with its password shows neither in YAML nor in the UI. Nothing
-    is connected when a run starts: a database that is away then is met inside the step, where its retry policy holds.
+    is connected when a run starts: a database that is away then is met inside the step, which is tried again.
     """
 
     url_env: str = "STEPACC_DATABASE_URL"

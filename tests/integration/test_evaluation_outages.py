@@ -100,7 +100,7 @@ def breaking(server: LocalPostgres, then: Callable[[], object]) -> Callable[[Can
     return score
 
 
-def test_a_database_away_at_the_start_is_waited_for_by_the_retry_policy(
+def test_a_database_away_at_the_start_is_waited_for_by_tries_of_the_step(
     frail: LocalPostgres, frail_workshop: Workshop
 ) -> None:
     retry = RetrySettings(max_retries=12, delay_seconds=0.1)
