@@ -1,6 +1,5 @@
 """Scoring: the partitions of one window are evaluated and stored, in one transaction."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -11,13 +10,14 @@ from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.errors import PartitionTimeoutError, ScorerError
 from stepacc_dagster.failures import is_transient, kept, sentence
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.sources import Evaluator, Source, scoring_rules
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
 from stepacc_dagster.storage.scores import ScoreRow, Written, retire_scores, write_scores
 from stepacc_dagster.storage.settling import Settling, Unsettled, unsettled
 from stepacc_dagster.storage.work import Evaluated, ScoredCounts, content_of, note_scored, note_scoring_failed
 from stepacc_dagster.tally import WindowTally
+from stepacc_dagster.time_limit import TimeLimit
 from stepacc_dagster.windows import Window
 
 _CLOCK = sa.text("SELECT clock_timestamp()")
@@ -61,7 +61,10 @@ def score_window(engine: sa.Engine, source: Source, evaluator: Evaluator, window
         sqlalchemy.exc.DBAPIError: a database failed. In all cases nothing of the window was changed.
     """
     manifest = evaluator.metric.manifest
-    evaluated = Evaluated(source.name, window.key, manifest.name, manifest.version, evaluator.config_hash, run_id)
+    rules = scoring_rules(source)
+    evaluated = Evaluated(
+        source.name, window.key, manifest.name, manifest.version, evaluator.config_hash, rules, run_id
+    )
     seen = _Seen()
     try:
         return _score(engine, source, evaluator, window, evaluated, seen)
@@ -98,8 +101,9 @@ def _score(  # noqa: PLR0913, PLR0917 (one call, to keep the try above short)
     with engine.begin() as writer, engine.connect() as reader:
         settling = source.settling.at(reader.execute(_CLOCK).scalar_one())
         reader.rollback()
-        with closed(_partitions(reader, source, window, settling, seen)) as partitions:
-            rows = _rows(_in_time(partitions, evaluator, window), source, evaluator, tally)
+        limit = _limit(evaluator, window)
+        with closed(_partitions(reader, source, window, settling, seen)) as partitions, limit.watched():
+            rows = _rows(_in_time(partitions, limit), source, evaluator, tally, limit)
             written = write_scores(writer, source.name, window, **names, run_id=evaluated.run_id, rows=rows)
         retired = retire_scores(writer, source.name, window, **names, settling=settling)
         counts = ScoredCounts(tally.scored, tally.failed.total(), tally.not_applicable.total(), tally.skipped)
@@ -118,20 +122,21 @@ def _partitions(
         yield from _LOADERS[partition_type](reader, source.name, window, settling)
 
 
-def _in_time(
-    partitions: Iterator[CanonicalPartition], evaluator: Evaluator, window: Window
-) -> Iterator[CanonicalPartition]:
+def _limit(evaluator: Evaluator, window: Window) -> TimeLimit:
+    manifest = evaluator.metric.manifest
+    seconds = manifest.execution.timeout_seconds
+    return TimeLimit(seconds, lambda: PartitionTimeoutError(manifest.name, window.key, seconds))
+
+
+def _in_time(partitions: Iterator[CanonicalPartition], limit: TimeLimit) -> Iterator[CanonicalPartition]:
     """Pass partitions on, and look at the time after each.
 
     Time begins with the first: nobody is to blame for the wait until another run's lock is free.
     """
-    manifest = evaluator.metric.manifest
-    limit = manifest.execution.timeout_seconds
-    deadline = time.monotonic() + limit
+    limit.begin()
     for partition in partitions:
         yield partition
-        if time.monotonic() > deadline:
-            raise PartitionTimeoutError(manifest.name, window.key, limit)
+        limit.check()
 
 
 def _evaluate(evaluator: Evaluator, partition: CanonicalPartition) -> Evaluation:
@@ -143,11 +148,16 @@ def _evaluate(evaluator: Evaluator, partition: CanonicalPartition) -> Evaluation
 
 
 def _rows(
-    partitions: Iterator[CanonicalPartition], source: Source, evaluator: Evaluator, tally: WindowTally
+    partitions: Iterator[CanonicalPartition],
+    source: Source,
+    evaluator: Evaluator,
+    tally: WindowTally,
+    limit: TimeLimit,
 ) -> Iterator[ScoreRow]:
     annotated_only = evaluator.metric.manifest.needs_expected_steps
     for partition in partitions:
-        evaluation = _evaluate(evaluator, apply_policy(partition, source.step_policy))
+        with limit:
+            evaluation = _evaluate(evaluator, apply_policy(partition, source.step_policy))
         skips = annotated_only and source.partition_types[partition.partition_type] == "skip"
         if skips and evaluation.reference is None:
             tally.skip()

@@ -1,9 +1,11 @@
 """Metrics of somebody's own: registered, given assets, limited in time, and contained when they misbehave."""
 
 import math
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
@@ -124,6 +126,27 @@ def test_the_last_occurrence_of_a_partition_counts_against_its_time_limit_too(wo
     run = workshop.run(MONDAY, name=toy("acme.late", slow, timeout_seconds=1))
     assert not run.success
     assert workshop.scores() == []
+
+
+def test_a_metric_that_never_comes_back_fails_its_partition_when_the_time_is_up(workshop: Workshop) -> None:
+    """Whatever it catches, and without a daemon that would end the run."""
+    calls: list[str] = []
+
+    def never_on_tuesday(partition: CanonicalPartition) -> Result:
+        while partition.partition_id == "second":
+            calls.append(partition.partition_id)
+            with suppress(Exception):
+                time.sleep(60)
+        return Result("scored", 0.5)
+
+    before = signal.getsignal(signal.SIGALRM)
+    run = workshop.run(*WEEK, name=toy("acme.stuck", never_on_tuesday, timeout_seconds=1))
+    assert run.error is not None
+    assert "1 of 3 partitions failed, the others are stored." in run.error
+    assert f"Scoring partition {TUESDAY} by `acme.stuck` took longer than the 1 s its manifest allows" in run.error
+    assert calls == ["second"]
+    assert {row.window_key for row in workshop.scores()} == {MONDAY, WEDNESDAY}
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_waiting_for_another_run_of_the_same_partition_is_no_part_of_the_time_limit(workshop: Workshop) -> None:
