@@ -153,7 +153,8 @@ def _as_call(item: dict[str, Any]) -> ToolCall | None:
     if "toolName" in item:
         return tool_call(item["toolName"], _first(item, _ID_KEYS), _first(item, _ARGUMENT_KEYS))
     named = isinstance(item.get("name"), str)
-    if item.get("type") in _CALL_TYPES or (named and "args" in item and "id" in item):
+    written = item.get("type")
+    if (isinstance(written, str) and written in _CALL_TYPES) or (named and "args" in item and "id" in item):
         return tool_call(item.get("name"), _first(item, _ID_KEYS), _first(item, _ARGUMENT_KEYS))
     return None
 

@@ -7,6 +7,7 @@ a bad value; a value that cannot be read is None.
 import ast
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import isfinite
@@ -15,6 +16,7 @@ from typing import Any
 DEEPEST = 200
 """Levels of nesting that are read; deeper JSON stays text."""
 
+_LARGEST = sys.float_info.max
 _JSON_SPACE = " \t\n\r"
 _LONGEST_REPR = 100_000
 _DEEPEST_REPR = 50
@@ -52,7 +54,7 @@ def number(attributes: Mapping[str, Any], *keys: str) -> float | None:
     """Return the first finite number among these attributes."""
     for key in keys:
         value = attributes.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf"):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST:
             return float(value)
     return None
 

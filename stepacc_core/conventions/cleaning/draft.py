@@ -39,7 +39,7 @@ class Draft:
     def with_added(self, spans: Sequence[CanonicalSpan], gaps: Iterable[Gap]) -> "Draft":
         """Return the draft with these spans, new or in the place of those of the same id.
 
-        A new span has the raw span of its parent, or of the span below it; what it was read from is found there.
+        The id of a new span is that of the span it was read from, whose raw span it gets, with a slash and more.
         """
         if not spans:
             return self
@@ -47,7 +47,7 @@ class Draft:
         raw = dict(self.raw)
         for span in spans:
             if span.span_id not in raw:
-                raw[span.span_id] = raw[span.parent_span_id or ""]
+                raw[span.span_id] = raw[span.span_id.rpartition("/")[0]]
         return Draft(merged, raw, (*self.gaps, *gaps), _parents_first(merged))
 
     def top_down(self) -> Iterable[CanonicalSpan]:
