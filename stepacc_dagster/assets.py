@@ -17,6 +17,7 @@ from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import Evaluator, Source, evaluator_of, reader_version
+from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.lineage import used_revisions
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.stores.errors import UnfollowableError
@@ -74,6 +75,8 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
             _database(context, source) as engine,
             upstream(context, keys.annotations, "Annotations behind new scores") as annotations,
         ):
+            with engine.begin() as connection:
+                follow_annotations(connection, source.name)
 
             def work(window: Window) -> Outcome:
                 scores = score_window(engine, source, evaluator, window, context.run.run_id)

@@ -15,7 +15,7 @@ from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.erasure import erase_at_door
 from stepacc_dagster.storage.erasure_doors import IngestDoor
 from stepacc_dagster.storage.expectations import take_over_expectations
-from stepacc_dagster.storage.feeds import follow
+from stepacc_dagster.storage.feeds import follow, follow_annotations
 from stepacc_dagster.storage.work import change_of, note_ingest_failed, note_ingested
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.windows import Window
@@ -74,17 +74,22 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
 def observe(engine: sa.Engine, store: TraceStore, source: Source) -> tuple[str, ...]:
     """Ask the store what changed since it was last asked, and note it with the windows.
 
-    Expectations that the store holds are taken over as annotations.
+    Expectations that the store holds are taken over as annotations, and annotations are followed whatever becomes of
+    the store.
 
     Returns:
         Keys of the windows whose traces changed, in order.
     """
     reads = fingerprint([repr(source.store), source.partitions])
+    with engine.begin() as connection:
+        follow_annotations(connection, source.name)
     with store.open() as reader:
         expectations = list(reader.expectations())
-    with engine.begin() as connection:
-        if expectations:
+    if expectations:
+        with engine.begin() as connection:
             take_over_expectations(connection, source.name, expectations)
+        with engine.begin() as connection:
+            follow_annotations(connection, source.name)
     with engine.begin() as connection, store.open() as reader:
         return follow(connection, source.name, reader, source.partitions, reads=reads)
 

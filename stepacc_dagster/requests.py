@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby, islice
 
 from stepacc_dagster.storage.due import WindowState
@@ -17,18 +18,20 @@ class Ask:
         ingest: whether it is ingested before it is scored.
         token: what it is brought up to date with; while this stays, asking again is only for a run that was lost.
         attempt: 1, 2, 3, ...: runs asked for with this token, this one included.
+        asked_at: now, by the database's clock.
     """
 
     key: str
     ingest: bool
     token: str
     attempt: int
+    asked_at: datetime
 
     @classmethod
     def of(cls, state: WindowState) -> "Ask":
         """Return what to ask for, for a window that is out of date."""
         before = (state.requests or 0) if state.token == state.requested else 0
-        return cls(state.window_key, state.ingest_due, state.token, before + 1)
+        return cls(state.window_key, state.ingest_due, state.token, before + 1, state.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class RunAsk:
 
     @property
     def run_key(self) -> str:
-        """A name that is the same when the same is asked for again, so that Dagster does it once."""
-        said = "\n".join(f"{ask.key} {ask.token} {ask.attempt}" for ask in self.asks)
+        """A name of this very asking: Dagster starts no second run of a name, and the same may be due again later."""
+        said = "\n".join(f"{ask.key} {ask.token} {ask.attempt} {ask.asked_at}" for ask in self.asks)
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import sqlalchemy as sa
 
+from stepacc_core.errors import StepaccError
 from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
 from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.ingest import observe
@@ -19,8 +20,9 @@ from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.requests import Ask, RunAsk, runs
 from stepacc_dagster.resources import StepaccDatabase, resource_key
-from stepacc_dagster.sources import Evaluator, Source, reader_version
+from stepacc_dagster.sources import Evaluator, Source, reader_version, scoring_rules
 from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
+from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.locks import lock
 from stepacc_dagster.stores.errors import UnfollowableError
 
@@ -56,22 +58,30 @@ def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
     def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         database: StepaccDatabase = getattr(context.resources, resource_key(source))
         with database.engine() as engine:
-            noted = _noted(engine, source)
+            unread = _observed(engine, source)
             asked = requested_runs(context.instance, engine, source, evaluator)
+        if unread is not None:
+            context.log.error("%s", unread)  # annotations and the metric are followed all the same
         if not asked:
-            return dg.SkipReason(f"Everything is up to date, or being brought up to date. {noted}")
+            if unread is not None and not isinstance(unread, UnfollowableError):
+                raise unread
+            return dg.SkipReason(str(unread or "Everything is up to date, or being brought up to date."))
         ensure_pool_limit(context.instance, evaluator.metric.manifest)
         return dg.SensorResult(run_requests=[_run_request(source, evaluator, run) for run in asked])
 
     return changes
 
 
-def _noted(engine: sa.Engine, source: Source) -> str:
+def _observed(engine: sa.Engine, source: Source) -> Exception | None:
+    """Note what changed; return the error of a store that cannot be followed."""
+    with engine.begin() as connection:
+        follow_annotations(connection, source.name)
     try:
         with opened_store(source, engine) as store:
-            return f"{len(observe(engine, store, source))} windows changed in the store."
-    except UnfollowableError as error:
-        return str(error)  # annotations and the metric are followed all the same
+            observe(engine, store, source)
+    except (StepaccError, sa.exc.DBAPIError) as error:
+        return error
+    return None
 
 
 def requested_runs(
@@ -89,9 +99,8 @@ def requested_runs(
     size, limit = source.max_partitions_per_run, source.follow.max_runs
     with engine.begin() as connection:
         lock(connection, "requests", source.name)
-        states = due_windows(connection, wanted, rescore=source.follow.rescore, limit=size * limit + len(busy))
-        asks = [Ask.of(state) for state in states if not any(first <= state.window_key <= last for first, last in busy)]
-        asked = runs(asks, keys, size=size, limit=limit)
+        states = due_windows(connection, wanted, rescore=source.follow.rescore, busy=busy, limit=size * limit)
+        asked = runs(map(Ask.of, states), keys, size=size, limit=limit)
         note_requested(
             connection,
             source.name,
@@ -109,6 +118,7 @@ def wanted_of(source: Source, evaluator: Evaluator, keys: Sequence[str]) -> Want
         manifest.name,
         manifest.version,
         evaluator.config_hash,
+        scoring_rules(source),
         first=keys[0],
         last=keys[-1],
     )

@@ -222,6 +222,12 @@ def evaluator_of(source: Source) -> Evaluator:
     return Evaluator(metric, config, config_hash(config, source.step_policy.settings()))
 
 
+def scoring_rules(source: Source) -> str:
+    """Return a fingerprint of the settings that say what is scored, and when it has settled."""
+    kinds = sorted(source.partition_types.items())
+    return fingerprint([kinds, source.settling.quiet_minutes, source.settling.close_hours])[:12]
+
+
 def reader_version(source: Source) -> str:
     """Return the code version of a source's canonical traces: that of the reading, and a hash of its settings."""
     settings = dataclasses.asdict(source.read_settings)

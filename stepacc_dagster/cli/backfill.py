@@ -137,13 +137,18 @@ def _by_daemon(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
 def _followed(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequence[Planned], ident: str) -> str:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     chosen = {window.key for window in planned}
-    last = ""
+    last, warned = "", False
     with progress_bar(*columns) as progress:
         task = progress.add_task("partitions", total=len(chosen))
         for status in states(evaluation.instance, ident):
             waiting = {state.window_key for state in evaluation.states(keys) if state.is_due}
             progress.update(task, completed=len(chosen - waiting))
             last = status
+            if not warned and not daemon_is_alive(evaluation.instance):
+                note(
+                    "No daemon gives a sign of life. The backfill goes on when one runs (`stepacc dev`); Ctrl-C leaves it."
+                )
+                warned = True
     return last
 
 

@@ -48,6 +48,16 @@ def erased_at(comment: str) -> sa.Column[Any]:
     return sa.Column("erased_at", sa.DateTime(timezone=True), comment=f"{comment}; NULL: it was not")
 
 
+class TransactionId(sa.types.UserDefinedType[str]):
+    """Postgres' 64-bit transaction id, as text."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the name of the type."""
+        return "xid8"
+
+
 def source() -> sa.Column[str]:
     """The source a row belongs to."""
     return text("source", "name of the source: one trace store with its settings")

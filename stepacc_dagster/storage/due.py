@@ -1,6 +1,6 @@
 """Which windows are out of date, told from what each was last worked on."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,20 +13,22 @@ _STATES = """
            w.ingested_change <> w.change OR w.reader_version IS DISTINCT FROM :reader_version AS ingest_due,
            w.problem AS ingest_problem,
            w.ingested_at IS NOT NULL
-               AND (s.window_key IS NULL OR s.content <> w.content OR coalesce(s.due_at <= now(), false)) AS score_due,
+               AND (s.window_key IS NULL OR s.content <> w.content OR s.rules IS DISTINCT FROM :rules
+                    OR coalesce(s.due_at <= now(), false)) AS score_due,
            s.window_key IS NULL AND EXISTS (
                SELECT 1 FROM stepacc.window_scores other
                WHERE other.source = w.source AND other.window_key = w.window_key AND other.metric = :metric
-                 AND other.scored_at IS NOT NULL
+                 AND other.scored_at IS NOT NULL AND other.content = w.content
+                 AND NOT coalesce(other.due_at <= now(), false)
            ) AS other_version,
            s.due_at, s.unsettled, s.scored, s.failed, s.not_applicable, s.skipped, s.problem AS score_problem,
-           concat_ws('/', w.change, :reader_version, w.content, :metric_version, :config_hash,
+           concat_ws('/', w.change, :reader_version, w.content, :metric_version, :config_hash, :rules,
                      CASE WHEN s.due_at <= now() THEN CAST(s.due_at AS text) END) AS token,
            now() AS now
     FROM stepacc.windows w
     LEFT JOIN stepacc.window_scores s ON s.source = w.source AND s.window_key = w.window_key AND s.metric = :metric
         AND s.metric_version = :metric_version AND s.config_hash = :config_hash
-    WHERE w.source = :source AND w.window_key BETWEEN :first AND :last
+    WHERE w.source = :source AND w.window_key BETWEEN :first AND :last AND length(w.window_key) = length(:first)
 """
 _ALL = sa.text(f"{_STATES} ORDER BY w.window_key")
 
@@ -42,6 +44,10 @@ _DUE = sa.text(f"""
     WHERE (ingest_due OR (score_due AND (:rescore OR NOT other_version)))
       AND NOT coalesce(
           requested = token AND request_again_at > now AND request_again_at <= now + {_wait("requests")}, false
+      )
+      AND NOT EXISTS (
+          SELECT 1 FROM unnest(CAST(:busy_from AS text[]), CAST(:busy_to AS text[])) busy (first, last)
+          WHERE window_key BETWEEN busy.first AND busy.last
       )
     ORDER BY window_key DESC LIMIT :limit
 """)  # noqa: S608 (parts of this module)
@@ -63,6 +69,7 @@ class Wanted:
     metric: str
     metric_version: str
     config_hash: str
+    rules: str
     first: str
     last: str
 
@@ -85,7 +92,7 @@ class WindowState:
         ingest_due: whether it has to be ingested.
         ingest_problem: why the last ingest failed.
         score_due: whether it has to be scored as it stands.
-        other_version: whether it has been scored, and only by other versions or configs of the metric.
+        other_version: whether other versions or configs of the metric have scored it as it stands, and this one never.
         due_at: when a trace that was unsettled settles.
         unsettled: occurrences that were unsettled when it was scored; with `scored`, `failed`, `not_applicable` and
             `skipped` all it had. None where it never was scored by this version and config.
@@ -142,16 +149,20 @@ def window_states(conn: sa.Connection, wanted: Wanted) -> list[WindowState]:
     return [WindowState(**row) for row in conn.execute(_ALL, _names(wanted)).mappings()]
 
 
-def due_windows(conn: sa.Connection, wanted: Wanted, *, rescore: bool, limit: int) -> list[WindowState]:
+def due_windows(
+    conn: sa.Connection, wanted: Wanted, *, rescore: bool, busy: Sequence[tuple[str, str]], limit: int
+) -> list[WindowState]:
     """Return windows that are out of date, newest first, and that no run was asked for lately to bring up to date.
 
     Args:
         conn: the database.
         wanted: what they should have been worked on with.
         rescore: whether windows that only other versions or configs of the metric have scored are among them.
+        busy: first and last window of stretches that are left alone.
         limit: how many at most.
     """
-    names = _names(wanted) | {"rescore": rescore, "limit": limit}
+    stretches = {"busy_from": [first for first, _ in busy], "busy_to": [last for _, last in busy]}
+    names = _names(wanted) | stretches | {"rescore": rescore, "limit": limit}
     return [WindowState(**row) for row in conn.execute(_DUE, names).mappings()]
 
 

@@ -12,6 +12,58 @@ _KEEP = sa.text("""
     INSERT INTO stepacc.feeds (source, reads, cursor) VALUES (:source, :reads, :cursor)
     ON CONFLICT (source) DO UPDATE SET reads = excluded.reads, cursor = excluded.cursor, checked_at = now()
 """)
+_SEEN = sa.text("SELECT annotations_seen FROM stepacc.feeds WHERE source = :source")
+_SNAPSHOT = sa.text("SELECT CAST(pg_current_snapshot() AS text)")
+_KEEP_SEEN = sa.text("""
+    INSERT INTO stepacc.feeds (source, reads, annotations_seen) VALUES (:source, '', :now)
+    ON CONFLICT (source) DO UPDATE SET annotations_seen = excluded.annotations_seen
+""")
+# Of the revisions that came since, whichever transaction wrote them and whenever it ended: the windows of what they are
+# about. What is not ingested yet is marked by its ingest, and scored after that by what is committed by then.
+_ANNOTATED = sa.text("""
+    WITH said AS (
+        SELECT DISTINCT target_type, target_id, partition_type FROM stepacc.annotations
+        WHERE source = :source AND written_in >= pg_snapshot_xmin(CAST(:seen AS pg_snapshot))
+          AND NOT pg_visible_in_snapshot(written_in, CAST(:seen AS pg_snapshot))
+          AND pg_visible_in_snapshot(written_in, CAST(:now AS pg_snapshot))
+    )
+    INSERT INTO stepacc.windows AS present (source, window_key, content)
+    SELECT :source, window_key, 1 FROM (
+        SELECT occurrence.window_key FROM said JOIN stepacc.traces occurrence
+            ON occurrence.source = :source AND occurrence.trace_id = said.target_id
+            WHERE said.target_type = 'trace'
+        UNION
+        SELECT occurrence.window_key FROM said JOIN stepacc.sessions occurrence
+            ON occurrence.source = :source AND occurrence.session_id = said.target_id
+            WHERE said.target_type = 'session'
+        UNION
+        SELECT occurrence.window_key FROM said JOIN stepacc.traces occurrence
+            ON occurrence.source = :source AND occurrence.task_id = said.target_id
+            WHERE said.target_type = 'task' AND said.partition_type = 'trace'
+        UNION
+        SELECT home.window_key FROM said JOIN stepacc.traces occurrence
+            ON occurrence.source = :source AND occurrence.task_id = said.target_id
+            JOIN stepacc.sessions home ON home.source = :source AND home.session_id = occurrence.session_id
+            WHERE said.target_type = 'task' AND said.partition_type = 'session'
+    ) concerned ORDER BY window_key
+    ON CONFLICT (source, window_key) DO UPDATE SET content = present.content + 1
+""")
+_FROM_THE_BEGINNING = "1:1:"
+"""A snapshot that sees no transaction."""
+
+
+def follow_annotations(conn: sa.Connection, source: str) -> None:
+    """Mark the windows that annotations concern which were committed since somebody last looked.
+
+    Args:
+        conn: where it is noted; the caller's transaction, at READ COMMITTED.
+        source: the source.
+    """
+    lock(conn, "feed", source)
+    now = conn.scalar(_SNAPSHOT)
+    seen = conn.scalar(_SEEN, {"source": source}) or _FROM_THE_BEGINNING
+    conn.execute(_ANNOTATED, {"source": source, "seen": seen, "now": now})
+    conn.execute(_KEEP_SEEN, {"source": source, "now": now})
 
 
 def follow(conn: sa.Connection, source: str, reader: TraceReader, kind: WindowKind, *, reads: str) -> tuple[str, ...]:

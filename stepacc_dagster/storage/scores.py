@@ -109,7 +109,12 @@ _RETIRE = sa.text(f"""
       AND NOT EXISTS (
           SELECT 1 FROM stepacc.traces trace
           WHERE present.partition_type = 'trace' AND trace.source = :source AND trace.trace_id = present.partition_id
-            AND {is_open("trace")}
+            AND (trace.window_key <> :window_key OR {is_open("trace")})
+      )
+      AND NOT EXISTS (
+          SELECT 1 FROM stepacc.sessions home
+          WHERE present.partition_type = 'session' AND home.source = :source
+            AND home.session_id = present.partition_id AND home.window_key <> :window_key
       )
       AND NOT EXISTS (
           SELECT 1 FROM stepacc.traces trace

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from stepacc_dagster.storage.columns import (
     SCHEMA,
+    TransactionId,
     erased_at,
     integer,
     jsonb,
@@ -182,11 +183,19 @@ annotations = sa.Table(
     text("origin", "where it came from, such as a file name"),
     moment("created_at", "when the revision was written"),
     erased_at("when value and note were erased, with the trace or session they are about; the value is JSON null then"),
+    sa.Column(
+        "written_in",
+        TransactionId(),
+        nullable=False,
+        server_default=sa.text("pg_current_xact_id()"),
+        comment="transaction that wrote the revision; tells which ones came since somebody looked",
+    ),
     sa.PrimaryKeyConstraint("id"),
     sa.UniqueConstraint("source", "target_type", "target_id", "partition_type", "key", "revision", name="revision_key"),
     sa.CheckConstraint("target_type IN ('trace', 'session', 'task')", name="target_type"),
     sa.CheckConstraint("partition_type IN ('trace', 'session')", name="partition_type"),
     sa.CheckConstraint("(value IS NULL) = (value_hash IS NULL)", name="value"),
+    sa.Index("annotations_written", "source", "written_in"),
     comment="What people expect. Append-only: a change or a withdrawal is a new revision, no row is ever updated. Only "
     "the erasure of a trace or session empties what was said of it.",
 )

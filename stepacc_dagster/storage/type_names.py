@@ -4,6 +4,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from stepacc_dagster.storage.columns import TransactionId
+
 _NAMES: dict[type[sa.types.TypeEngine[Any]], str] = {
     sa.BigInteger: "bigint",
     sa.Integer: "integer",
@@ -13,6 +15,7 @@ _NAMES: dict[type[sa.types.TypeEngine[Any]], str] = {
     sa.DateTime: "timestamptz",
     sa.LargeBinary: "bytea",
     sa.JSON: "jsonb",
+    TransactionId: "xid8",
 }
 """The first that fits, so the narrower types come first."""
 

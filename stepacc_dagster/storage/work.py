@@ -41,34 +41,38 @@ _INGEST_FAILED = sa.text("""
 """)
 _COUNTS = ("scored", "failed", "not_applicable", "skipped", "unsettled")
 _SCORED = sa.text(f"""
-    INSERT INTO stepacc.window_scores (source, window_key, metric, metric_version, config_hash, content, due_at,
+    INSERT INTO stepacc.window_scores (source, window_key, metric, metric_version, config_hash, content, rules, due_at,
         {", ".join(_COUNTS)}, dagster_run_id, scored_at)
-    VALUES (:source, :window, :metric, :metric_version, :config_hash, :content, :due_at,
+    VALUES (:source, :window, :metric, :metric_version, :config_hash, :content, :rules, :due_at,
         {", ".join(f":{name}" for name in _COUNTS)}, :run_id, now())
     ON CONFLICT (source, window_key, metric, metric_version, config_hash) DO UPDATE SET content = excluded.content,
-        due_at = excluded.due_at, {", ".join(f"{name} = excluded.{name}" for name in _COUNTS)},
+        rules = excluded.rules, due_at = excluded.due_at, {", ".join(f"{name} = excluded.{name}" for name in _COUNTS)},
         dagster_run_id = excluded.dagster_run_id, scored_at = now(), problem = NULL, final = false
 """)  # noqa: S608 (names of this module)
 _SCORING_FAILED = sa.text("""
     INSERT INTO stepacc.window_scores AS present
-        (source, window_key, metric, metric_version, config_hash, content, dagster_run_id, problem, final)
+        (source, window_key, metric, metric_version, config_hash, content, rules, dagster_run_id, problem, final)
     VALUES (:source, :window, :metric, :metric_version, :config_hash, CASE WHEN :final THEN :content ELSE -1 END,
-        :run_id, :problem, :final)
+        :rules, :run_id, :problem, :final)
     ON CONFLICT (source, window_key, metric, metric_version, config_hash) DO UPDATE SET
-        content = CASE WHEN :final THEN :content ELSE present.content END, dagster_run_id = excluded.dagster_run_id,
+        content = CASE WHEN :final THEN :content ELSE present.content END,
+        rules = CASE WHEN :final THEN :rules ELSE present.rules END,
+        due_at = CASE WHEN :final AND present.due_at <= now() THEN NULL ELSE present.due_at END,
+        dagster_run_id = excluded.dagster_run_id,
         problem = excluded.problem, final = excluded.final
 """)
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """Under what a window is scored: its source and key; name, version and config hash of the metric; the run."""
+    """Under what a window is scored: source and key; metric, version and config hash; the source's rules; the run."""
 
     source: str
     window: str
     metric: str
     metric_version: str
     config_hash: str
+    rules: str
     run_id: str | None
 
 

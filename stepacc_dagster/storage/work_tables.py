@@ -36,6 +36,7 @@ feeds = sa.Table(
     text("reads", "fingerprint of the store's settings; with others, it is followed from the beginning"),
     text("cursor", "what the store was last told to go on from", null=True),
     moment("checked_at", "when the store was last asked for changes"),
+    text("annotations_seen", "snapshot of the last look at the annotations; NULL: there was none", null=True),
     sa.PrimaryKeyConstraint("source"),
     comment="How far the changes of each source's store were followed.",
 )
@@ -77,6 +78,11 @@ window_scores = sa.Table(
     _later("scored_at", "when it was last scored; NULL: never"),
     text("dagster_run_id", "the run that did", null=True),
     *_problem(),
+    text(
+        "rules",
+        "fingerprint of the settings that say what is scored and when: kinds, the unannotated, settling",
+        null=True,
+    ),
     sa.PrimaryKeyConstraint("source", "window_key", "metric", "metric_version", "config_hash"),
     comment="What each window was last scored on, per metric, version and config.",
 )
