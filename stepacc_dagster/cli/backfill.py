@@ -146,7 +146,7 @@ def _followed(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequenc
             last = status
             if not warned and not daemon_is_alive(evaluation.instance):
                 note(
-                    "No daemon gives a sign of life. The backfill goes on when one runs (`stepacc dev`); Ctrl-C leaves it."
+                    "No daemon gives a sign of life. It goes on when one runs (`stepacc dev`); Ctrl-C leaves it queued."
                 )
                 warned = True
     return last
