@@ -37,7 +37,10 @@ def calls_without_span(draft: Draft) -> Draft:
     """Tell of calls in completions that no tool span ran, in a trace whose tool and agent spans are the steps."""
     models = [span for span in draft.of_kind("LLM") if span.tool_calls]
     tools = draft.of_kind("TOOL")
-    if not models or not any(span.parent_span_id for span in (*tools, *draft.of_kind("AGENT"))):
+    ran = {span.tool_call_id for span in tools} - {None}
+    if all(call.id in ran for span in models for call in span.tool_calls):
+        return draft
+    if not any(span.parent_span_id for span in (*tools, *draft.of_kind("AGENT"))):
         return draft
     asked: Counter[str] = Counter()
     names: dict[str, str] = {}

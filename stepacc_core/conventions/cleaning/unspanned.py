@@ -15,6 +15,8 @@ ONLY_AGENTS = "opentelemetry.instrumentation.genai.smolagents"
 
 _SMOLAGENTS_MARKS = frozenset({"smolagents.max_steps", "final_answer_checks"})
 """Attributes that OpenInference and MLflow give to the agents of smolagents; stores may not keep the scope."""
+_MESSAGES = "gen_ai.output.messages"
+_HOSTED = "server_tool_call"
 _THROUGH = frozenset({"CHAIN", "UNKNOWN"})
 _RUN = ".run"
 _UNNAMED_AGENTS = frozenset({"CodeAgent", "ToolCallingAgent"})
@@ -36,9 +38,11 @@ def calls_from_completions(draft: Draft) -> Draft:
     if not models:
         return draft
     tools, agents = draft.of_kind("TOOL"), draft.of_kind("AGENT")
+    is_every = not tools and any(map(_knows_no_tools, (draft.raw[span.span_id] for span in agents)))
+    if not is_every and not any(map(_may_be_hosted, (draft.raw[span.span_id] for span in models))):
+        return draft
     if not any(span.parent_span_id for span in (*tools, *agents)):
         return draft
-    is_every = not tools and any(map(_knows_no_tools, (draft.raw[span.span_id] for span in agents)))
     managed = {fold(_called(span)) for span in agents if _is_smolagents(draft.raw[span.span_id])}
     seen = {span.tool_call_id for span in tools} - {None}
     added, gaps = [], []
@@ -63,15 +67,20 @@ def _knows_no_tools(raw: RawSpan) -> bool:
     return ROLE in raw.attributes or raw.scope_name == ONLY_AGENTS
 
 
+def _may_be_hosted(raw: RawSpan) -> bool:
+    """Tell without parsing whether the provider may have run calls of a completion."""
+    written = raw.attributes.get(_MESSAGES)
+    return written is not None and (not isinstance(written, str) or _HOSTED in written)
+
+
 def _hosted(raw: RawSpan) -> Iterator[tuple[str | None, str | None]]:
     """Yield id and name of the calls that the provider ran."""
-    written = raw.attributes.get("gen_ai.output.messages")
-    if written is None or (isinstance(written, str) and "server_tool_call" not in written):
+    if not _may_be_hosted(raw):
         return
-    for message in sequence(written):
+    for message in sequence(raw.attributes.get(_MESSAGES)):
         for part in sequence(mapping(message).get("parts")):
             found = mapping(part)
-            if found.get("type") == "server_tool_call":
+            if found.get("type") == _HOSTED:
                 yield identifier(found.get("id")), bare(text(found, "name") or "")
 
 
