@@ -51,7 +51,7 @@ def collect(  # noqa: PLR0913, PLR0917 (one parameter an option)
     *,
     as_json: bool,
 ) -> None:
-    """Receive traces by OTLP/HTTP and land them in the table `otel_spans`.
+    """Receive traces, and log records of GenAI instrumentations, by OTLP/HTTP and land them in the table `otel_spans`.
 
     Point exporters at it with OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 and the protocol http/protobuf or
     http/json. A request is acknowledged when its spans are committed. Ctrl-C lands what was received, and ends.
