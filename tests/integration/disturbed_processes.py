@@ -10,7 +10,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,6 +22,7 @@ import sqlalchemy as sa
 
 from stepacc_core import register
 from stepacc_core.metrics import registry
+from stepacc_dagster.database import URL_VARIABLE
 from stepacc_dagster.definitions import load_sources
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.local.postgres import running_postgres
@@ -97,7 +98,7 @@ class Gates:
 
 @dataclass(frozen=True)
 class Stage:
-    """A home with sources, whose private server runs throughout, and the processes of a test over it."""
+    """A home with sources, a server that runs throughout, and the processes of a test over them."""
 
     home: Path
     server: LocalPostgres
@@ -119,7 +120,7 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **self.environment},
+            env=dict(self.environment),
         ) as process:
             try:
                 yield process
@@ -138,7 +139,7 @@ class Stage:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, **self.environment},
+                env=dict(self.environment),
             ) as process,
         ):
             assert process.stdout is not None
@@ -215,8 +216,13 @@ def _answers(connection: sa.Connection) -> bool:
 
 
 @contextmanager
-def open_stage(home: Path) -> Iterator[Stage]:
-    """Open a stage in a folder that every user can enter and that holds nothing but the settings of sources."""
+def open_stage(home: Path, server: LocalPostgres | None = None) -> Iterator[Stage]:
+    """Open a stage.
+
+    Args:
+        home: a folder that every user can enter and that holds nothing but the settings of sources.
+        server: a server of the test's own; the private one of the home where left out.
+    """
     gates, plugins, dagster = home / "gates", home / "plugins", home / "dagster"
     for folder in (gates, plugins, dagster):
         folder.mkdir()
@@ -227,18 +233,21 @@ def open_stage(home: Path) -> Iterator[Stage]:
         settings = settings.replace(shipped, quicker)
     (dagster / "dagster.yaml").write_text(settings)
     environment = {
+        **os.environ,
         "STEPACC_HOME": str(home),
         "PYTHONPATH": os.pathsep.join([str(plugins), str(_ROOT)]),
         gated_metric.GATES: str(gates),
     }
+    if server is not None:
+        environment[URL_VARIABLE] = server.url("postgres")
     with (
-        running_postgres(home) as server,
-        opened(server.url()) as engine,
-        local_instance(home, server.url()) as instance,
+        nullcontext(server) if server else running_postgres(home) as used,
+        opened(environment.get(URL_VARIABLE) or used.url()) as engine,
+        local_instance(home, engine.url.render_as_string(hide_password=False)) as instance,
         own_metrics(gates),
     ):
         upgrade(engine)
-        yield Stage(home, server, engine, instance, Gates(gates), environment)
+        yield Stage(home, used, engine, instance, Gates(gates), environment)
 
 
 @contextmanager
