@@ -21,8 +21,8 @@ _LOOK = 0.02
 _LIMITS = {PATIENT: 600, HASTY: 3}
 
 
-class _Gated(StepAccuracy):
-    """The scorer."""
+class Gated(StepAccuracy):
+    """The scorer of both."""
 
     def __init__(self, name: str, maker: str) -> None:
         super().__init__("manifests/agent.step_accuracy-2.0.0.yaml", StepAccuracyConfig)
@@ -46,11 +46,11 @@ class _Gated(StepAccuracy):
         return super().score(partition, config)
 
 
-def patient() -> _Gated:
+def patient() -> Gated:
     """Return the metric that may take its time."""
-    return _Gated(PATIENT, "patient")
+    return Gated(PATIENT, "patient")
 
 
-def hasty() -> _Gated:
+def hasty() -> Gated:
     """Return the metric that has three seconds for a partition."""
-    return _Gated(HASTY, "hasty")
+    return Gated(HASTY, "hasty")
