@@ -1,7 +1,8 @@
 """Running a step over several partitions so that each has its own fate.
 
 A run that Dagster gives several partitions is all or nothing by default. Here every partition is worked on by itself;
-at the end the good ones are recorded and only the bad ones count as failed, so that re-execution takes just those.
+at the end the good ones are recorded and only the bad ones count as failed, so that re-execution from failure, of the
+run or of its backfill, takes just those.
 """
 
 import random
@@ -17,6 +18,7 @@ from stepacc_dagster.failures import is_transient, sentence
 from stepacc_dagster.sources import PartitionKind, RetrySettings
 from stepacc_dagster.windows import Window, window_of
 
+_CODE_VERSION, _DATA_VERSION = "dagster/code_version", "dagster/data_version"
 _NAMED = 5
 """Failed partitions that the failure's sentence names."""
 
@@ -44,7 +46,7 @@ def run_partitions(context: dg.AssetExecutionContext, step: PartitionStep) -> di
     """Work on every partition of the run and record what became of each.
 
     Partitions that met a transient error are tried again, by themselves, as often as the settings say; what went well
-    is not done twice.
+    is not done twice, neither in this run nor in one that is executed again from failure.
 
     Returns:
         The outcomes by partition key, when all partitions went well.
@@ -52,9 +54,9 @@ def run_partitions(context: dg.AssetExecutionContext, step: PartitionStep) -> di
     Raises:
         dagster.Failure: partitions failed for good; the others are recorded as materialised.
     """
-    done: dict[str, Outcome] = {}
+    done = _done_before(context, step)
     failed: dict[str, Exception] = {}
-    pending = list(context.partition_keys)
+    pending = [key for key in context.partition_keys if key not in done]
     for attempt in range(step.retry.max_retries + 1):
         for key in pending:
             try:
@@ -92,6 +94,29 @@ def data_version(code_version: str, outcomes: Mapping[str, Outcome]) -> dg.DataV
     return dg.DataVersion(f"{code_version}:{data}")
 
 
+def _done_before(context: dg.AssetExecutionContext, step: PartitionStep) -> dict[str, Outcome]:
+    """Return what a run recorded of its good partitions from whose failure this one goes on; nothing for any other run.
+
+    What was recorded by another version of the code is done again.
+    """
+    run = context.run
+    if run.parent_run_id is None or not run.is_resume_retry:
+        return {}
+    recorded: dict[str, dict[dg.AssetKey, dg.AssetMaterialization]] = {}
+    for entry in context.instance.all_logs(run.parent_run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
+        made = entry.asset_materialization
+        if made and made.partition and (made.tags or {}).get(_CODE_VERSION) == step.code_version:
+            recorded.setdefault(made.partition, {})[made.asset_key] = made
+    return {
+        key: Outcome(
+            {asset: made[asset].metadata for asset in step.asset_keys},
+            (made[step.asset_keys[0]].tags or {}).get(_DATA_VERSION, ""),
+        )
+        for key, made in recorded.items()
+        if made.keys() >= set(step.asset_keys)
+    }
+
+
 def _told(outcome: Outcome, attempts: int) -> Outcome:
     if attempts == 1:
         return outcome
@@ -109,8 +134,8 @@ def _record_good_partitions(
                     partition=key,
                     metadata=outcome.metadata.get(asset_key, {}),
                     tags={
-                        "dagster/code_version": step.code_version,
-                        "dagster/data_version": data_version(step.code_version, {key: outcome}).value,
+                        _CODE_VERSION: step.code_version,
+                        _DATA_VERSION: data_version(step.code_version, {key: outcome}).value,
                     },
                 )
             )
