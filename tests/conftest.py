@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import asyncio
 import os
 
 import pytest
@@ -17,3 +18,11 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("STEPACC_", "DAGSTER_", "PG")) and name not in _KEPT:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_running_loop(request: pytest.FixtureRequest) -> None:
+    """Nothing before a test left an event loop running, in which Dagster could not run its own; a browser keeps one."""
+    if request.node.get_closest_marker("browser") is None:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()

@@ -1,4 +1,8 @@
-"""One demo, its UI and one Chromium for all tests of the browser."""
+"""One demo, its UI and one Chromium for all tests of the browser.
+
+Playwright keeps an event loop running in the thread for as long as it is open, in which Dagster can not run its own:
+both are closed with the last test of this folder.
+"""
 
 from collections.abc import Iterator
 
@@ -8,9 +12,9 @@ from playwright.sync_api import Browser, Page
 from tests.browser.demo_ui import PROGRAMS, Demo, chromium_path, running_browser, running_demo, watched_page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """The session's browser."""
+    """The browser of these tests."""
     path = chromium_path()
     if path is None:
         pytest.skip(
@@ -20,7 +24,7 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(browser: Browser) -> Iterator[Demo]:
     """The demo in the UI; it needs the browser first, so that without one nothing is started."""
     assert browser.is_connected()
