@@ -159,8 +159,10 @@ class AnnotationRef:
 class CanonicalPartition:
     """One trace or one session, resolved for scoring (`canonical_partition_v1`).
 
-    `expected_steps` is the column: a native list, JSON text, or None where nobody annotated. It is kept as given:
-    whether it is valid is the metric's to say, so that one bad annotation fails one occurrence.
+    `expected_steps` and `reference_trajectories` are the columns of the annotation keys of these names: native
+    values, JSON text, or None where nobody annotated. A loader fills the column of the key that the metric reads, and
+    `annotation` is the revision of that key. They are kept as given: whether one is valid is the metric's to say, so
+    that one bad annotation fails one occurrence.
     """
 
     partition_type: PartitionType
@@ -171,6 +173,7 @@ class CanonicalPartition:
     annotation: AnnotationRef | None = None
     spans: tuple[CanonicalSpan, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    reference_trajectories: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,37 @@ class Failure:
         return self.message
 
 
+Status = Literal["scored", "failed", "not_applicable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What one member of a metric family says of an occurrence: one row, under its own metric name.
+
+    `name` is one of those in the manifest's `family`, such as `trajectory_match.exact`. The other fields follow the
+    rules of `Result`.
+
+    Raises:
+        ResultError: as for `Result`.
+    """
+
+    name: str
+    status: Status
+    score: float | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    error: Failure | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a member that says two things, or nothing."""
+        _refuse_two_things(self)
+
+    @property
+    def code(self) -> str | None:
+        """The failure code, or None when the member did not fail."""
+        return self.error.code if self.error else None
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a metric says of one occurrence (contract of `agent.step_accuracy`, section 7).
@@ -223,32 +257,41 @@ class Result:
     `score` is a float in [0, 1] only when `status` is `scored`. `error` is set only when it is `failed`, `reason`
     only when it is `not_applicable`. `metadata` is a plain, JSON-able dict; equal inputs give byte-equal metadata.
 
+    `family` holds the members of a metric that emits a family, in the order of its manifest; it is empty for any other
+    metric. The result then has what belongs to all members, and its `score` is that of the member the manifest names
+    as `headline`: members are never blended into one number.
+
     Raises:
         ResultError: the status does not go with what is set beside it, or the score is no number. A score out of range
             is kept, for a check to show.
     """
 
-    status: Literal["scored", "failed", "not_applicable"]
+    status: Status
     score: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     error: Failure | None = None
     reason: str | None = None
+    family: tuple[Member, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a result that says two things, or nothing."""
-        given = {"score": self.score, "error": self.error, "reason": self.reason}
-        needed = _BESIDE.get(self.status)
-        if needed is None or any((value is not None) is not (name == needed) for name, value in given.items()):
-            msg = (
-                f"A result of status {self.status!r} has score {self.score!r}, error {self.error!r} and reason "
-                f"{self.reason!r}; give `scored` a score, `failed` an error, `not_applicable` a reason, and no other."
-            )
-            raise ResultError(msg)
-        if self.score is not None and (isinstance(self.score, bool) or not isinstance(self.score, int | float)):
-            msg = f"Score {self.score!r} is no number; give a float from 0 to 1."
-            raise ResultError(msg)
+        _refuse_two_things(self)
 
     @property
     def code(self) -> str | None:
         """The failure code, or None when the occurrence did not fail."""
         return self.error.code if self.error else None
+
+
+def _refuse_two_things(result: Result | Member) -> None:
+    given = {"score": result.score, "error": result.error, "reason": result.reason}
+    needed = _BESIDE.get(result.status)
+    if needed is None or any((value is not None) is not (name == needed) for name, value in given.items()):
+        msg = (
+            f"A result of status {result.status!r} has score {result.score!r}, error {result.error!r} and reason "
+            f"{result.reason!r}; give `scored` a score, `failed` an error, `not_applicable` a reason, and no other."
+        )
+        raise ResultError(msg)
+    if result.score is not None and (isinstance(result.score, bool) or not isinstance(result.score, int | float)):
+        msg = f"Score {result.score!r} is no number; give a float from 0 to 1."
+        raise ResultError(msg)

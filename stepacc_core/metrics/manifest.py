@@ -4,15 +4,18 @@ A manifest is the one place for these facts. Op names, pool limits, timeouts and
 """
 
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from stepacc_core.errors import ManifestError
 from stepacc_core.model import PartitionType, SpanKind
 
 Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
+
+AnnotationKey = Literal["expected_steps", "reference_trajectories"]
+"""The annotation keys that a metric may require as its column."""
 
 
 class _Strict(BaseModel):
@@ -71,6 +74,12 @@ class Manifest(_Strict):
     unsupported_trace_shapes: tuple[str, ...]
     execution: Execution
     metric_metadata: MetricMetadata
+    family: tuple[str, ...] = Field(
+        (), validate_default=True, description="Names of the members in order, where the metric emits a family."
+    )
+    headline: str | None = Field(
+        None, validate_default=True, description="The member whose score stands for the occurrence."
+    )
     config_schema: dict[str, Any] = Field(default_factory=dict, description="Generated from the config model.")
 
     @property
@@ -79,14 +88,40 @@ class Manifest(_Strict):
         return self.name.rpartition(".")[2]
 
     @property
+    def annotation_key(self) -> AnnotationKey | None:
+        """The annotation key without which an occurrence cannot be scored; None where the metric needs none."""
+        return next((key for key in get_args(AnnotationKey) if key in self.required_columns), None)
+
+    @property
     def needs_expected_steps(self) -> bool:
-        """Whether an occurrence that nobody annotated cannot be scored."""
-        return "expected_steps" in self.required_columns
+        """Whether the annotation needed is that of `agent.step_accuracy`."""
+        return self.annotation_key == "expected_steps"
 
     @property
     def version_key(self) -> tuple[int, ...]:
         """The version as numbers, so that 10.0.0 is newer than 9.0.0."""
         return tuple(int(part) for part in self.version.split("."))
+
+    @field_validator("family")
+    @classmethod
+    def _fits_execution(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        execution = info.data.get("execution")
+        if execution and execution.emits_metric_family is not bool(value):
+            msg = "name the members where `execution.emits_metric_family` is true, and only there"
+            raise ValueError(msg)
+        if len(set(value)) < len(value):
+            msg = "a name stands twice; give each member a name of its own"
+            raise ValueError(msg)
+        return value
+
+    @field_validator("headline")
+    @classmethod
+    def _is_a_member(cls, value: str | None, info: ValidationInfo) -> str | None:
+        family = info.data.get("family", ())
+        if value not in (family or (None,)):
+            msg = "name one of the members in `family`, and none where there is no family"
+            raise ValueError(msg)
+        return value
 
 
 def load_manifest(package: str, path: str, config_model: type[BaseModel]) -> Manifest:

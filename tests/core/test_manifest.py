@@ -38,6 +38,8 @@ FACTS = {
         "processing_kind": "cpu",
         "timeout_seconds": 300,
     },
+    "family": [],
+    "headline": None,
 }
 
 
