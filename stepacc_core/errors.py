@@ -23,7 +23,7 @@ from enum import StrEnum
 
 
 class FailureCode(StrEnum):
-    """Codes of a `failed` result (contract of `agent.step_accuracy`, section 7)."""
+    """Codes of a `failed` result (contract of `agent.step_accuracy`, section 7, and those of later metrics)."""
 
     MISSING_EXPECTED_STEPS = "missing_expected_steps"
     INVALID_EXPECTED_STEPS = "invalid_expected_steps"
@@ -32,6 +32,7 @@ class FailureCode(StrEnum):
     INVALID_ANNOTATION_JSON = "invalid_annotation_json"
     MISSING_START_TIME = "missing_start_time"
     TOO_LARGE = "too_large"
+    INVALID_REFERENCES = "invalid_references"
 
 
 class StepaccError(Exception):

@@ -1,0 +1,37 @@
+"""References of `agent.trajectory_match`: what is acceptable for a task, and whether a call or an answer is."""
+
+from stepacc_core.references.answers import check_answer
+from stepacc_core.references.arguments import check_arguments
+from stepacc_core.references.model import (
+    MISSING,
+    AnswerCheck,
+    AnswerResult,
+    ArgumentCheck,
+    Budget,
+    Comparator,
+    MatchMode,
+    ReferenceElement,
+    ReferenceGroup,
+    ReferenceStep,
+    ReferenceTrajectory,
+    TaskReferences,
+)
+from stepacc_core.references.parse import parse_references
+
+__all__ = [
+    "MISSING",
+    "AnswerCheck",
+    "AnswerResult",
+    "ArgumentCheck",
+    "Budget",
+    "Comparator",
+    "MatchMode",
+    "ReferenceElement",
+    "ReferenceGroup",
+    "ReferenceStep",
+    "ReferenceTrajectory",
+    "TaskReferences",
+    "check_answer",
+    "check_arguments",
+    "parse_references",
+]
