@@ -264,6 +264,7 @@ scores = sa.Table(
     sa.CheckConstraint("(status = 'not_applicable') = (reason IS NOT NULL)", name="reason"),
     sa.Index("scores_window", "source", "window_key", "metric", "metric_version", "config_hash"),
     sa.Index("scores_annotation", "annotation_id", postgresql_where=sa.text("annotation_id IS NOT NULL")),
+    sa.Index("scores_task", "source", "task_id", postgresql_where=sa.text("task_id IS NOT NULL")),
     comment="One row per evaluation: partition, metric version, config, expectation and steps. Making it again adds "
     "no row; it moves confirmed_at. Read current_scores, and name a version.",
 )

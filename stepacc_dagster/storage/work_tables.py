@@ -49,7 +49,7 @@ windows = sa.Table(
     _number("change", "number of the last change of its traces in the store that was noticed"),
     _number("ingested_change", "the change up to which it was last ingested"),
     text("reader_version", "code version of the reading it was last ingested with; NULL: never", null=True),
-    _number("content", "number of the last change of its traces, sessions or annotations here"),
+    _number("content", "number of the last change of its traces or sessions here"),
     _later("ingested_at", "when it was last ingested; NULL: never"),
     integer("traces", "traces that start in it, those gone from their store included", null=True),
     *_problem(),
@@ -60,6 +60,17 @@ windows = sa.Table(
     comment="One row per window that has, or had, anything in it.",
 )
 
+window_annotations = sa.Table(
+    "window_annotations",
+    metadata,
+    source(),
+    window(),
+    text("key", "annotation key, such as expected_steps"),
+    _number("content", "how often annotations of this key that concern the window changed; added to its own content"),
+    sa.PrimaryKeyConstraint("source", "window_key", "key"),
+    comment="The last change of each window's annotations, by key: a metric reads those of one key.",
+)
+
 window_scores = sa.Table(
     "window_scores",
     metadata,
@@ -68,7 +79,7 @@ window_scores = sa.Table(
     text("metric", "name in the metric's manifest"),
     text("metric_version", "version in the manifest"),
     text("config_hash", "hash of the config fields that change what a score means"),
-    _number("content", "the window's content it was last worked on"),
+    _number("content", "the window's content, with that of the annotations it reads, that it was last worked on"),
     _later("due_at", "when a trace that was still unsettled settles; NULL: all were"),
     integer("scored", "occurrences with a score", null=True),
     integer("failed", "occurrences that could not be scored", null=True),

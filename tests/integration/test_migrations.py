@@ -11,7 +11,14 @@ from alembic import command
 from alembic.config import Config
 
 from stepacc_dagster.errors import SchemaMissingError, SchemaNewerError, SchemaOlderError
-from stepacc_dagster.storage import erasure_tables, schema, tables, views, work_tables  # noqa: F401 (they describe the tables)
+from stepacc_dagster.storage import (  # noqa: F401 (they describe the tables)
+    erasure_tables,
+    schema,
+    summary_tables,
+    tables,
+    views,
+    work_tables,
+)
 from stepacc_dagster.storage.columns import metadata
 
 _CATALOG = {
