@@ -13,6 +13,8 @@ import stepacc_dagster
 ROOT = Path(__file__).parents[1]
 CORE = sorted((ROOT / "stepacc_core").rglob("*.py"))
 ALLOWED_IN_CORE = {"stepacc_core", "pydantic", "pydantic_core", "yaml"}
+LAZY_IN_CORE = {"stepacc_core/picture/drawing.py": {"rich"}}
+"""What a module imports only where it is asked for the thing that needs it."""
 
 
 def _imported(path: Path) -> set[str]:
@@ -27,7 +29,9 @@ def _imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_core_imports_nothing_but_pydantic_and_yaml(path: Path) -> None:
-    assert _imported(path) - set(sys.stdlib_module_names) - ALLOWED_IN_CORE == set()
+    lazy = LAZY_IN_CORE.get(str(path.relative_to(ROOT)), set())
+
+    assert _imported(path) - set(sys.stdlib_module_names) - ALLOWED_IN_CORE == lazy
 
 
 def test_readers_never_know_metrics_and_metrics_never_know_wire_formats() -> None:

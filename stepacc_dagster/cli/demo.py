@@ -49,7 +49,7 @@ def _show(outcome: DemoOutcome) -> None:
     out().print(score_table(outcome.scores, "agent.step_accuracy 2.0.0"))
     if worst := _most_telling(outcome.scores):
         click.echo(f"\nThe alignment of trace {worst.partition_id}, score {worst.score:.3f}:\n")
-        click.echo(picture(worst.metadata))
+        out().print(picture(worst.metadata))
     click.echo("\nThe worked example of the metric, one stray step at the front:\n")
     click.echo(worked_example())
     click.echo(

@@ -87,7 +87,7 @@ def test_the_demo_gives_the_picture_and_the_query_gives_the_scores(
         rows = connection.execute(sa.text(blocks("sql")[0])).all()
 
     shown = [score for score in outcome.scores if score.partition_id in README]
-    assert [picture(score.metadata) in README for score in shown] == [True]
+    assert [str(picture(score.metadata)) in README for score in shown] == [True]
     assert len(rows) == len(outcome.scores) == 18
     assert {row.author for row in rows if row.score is not None} == {"qa@example.org"}
     assert {row.why for row in rows} == {None, "content_not_recorded"}

@@ -1,0 +1,165 @@
+"""The one model that every face of a picture is drawn from: safe text, one row for each entry of an alignment."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from stepacc_core.picture.characters import printable
+
+_KEPT = {"match": 2}
+_KEPT_OTHERS = 4
+_FOLDED_FROM = {"match": 7}
+_FOLDED_OTHERS = 13
+"""A run of as many entries of one kind is folded to a few at each end: what is no match is worth more room."""
+
+_LONGEST_VALUE = 60
+"""Characters of an argument that a picture shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An argument that is not as expected, both sides as JSON text."""
+
+    name: str
+    expected: str
+    observed: str
+
+    def __str__(self) -> str:
+        """Return the difference in words."""
+        return f"{self.name}: expected {self.expected}, got {self.observed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry of an alignment.
+
+    `expected` and `observed` are names without control characters, None where there is nothing. `group` is the index of
+    the unordered group that the entry belongs to. `trace` tells the trace it ran in, None where the metadata does not.
+    """
+
+    op: str
+    expected: str | None
+    observed: str | None
+    group: int | None = None
+    trace: str | None = None
+    optional: bool = False
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Entries told by their number alone: a run of one kind, in one group and one trace, or `OMITTED`, of any kind."""
+
+    op: str
+    count: int
+    group: int | None = None
+    trace: str | None = None
+
+
+Shown = Row | Fold
+
+OMITTED = "omitted"
+"""In the place of an operation: the middle of a picture that is too long to show."""
+
+
+def has_alignment(metadata: Mapping[str, Any]) -> bool:
+    """Tell whether metadata, of any metric, hold an alignment in the form of `agent.step_accuracy`."""
+    steps = metadata.get("steps")
+    return isinstance(steps, list | tuple) and all(
+        isinstance(entry, Mapping) and isinstance(entry.get("op"), str) for entry in steps
+    )
+
+
+def rows_of(metadata: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Return the rows of the alignment in a result's metadata, none folded.
+
+    Args:
+        metadata: of `agent.step_accuracy` or `agent.trajectory_match`, any version; see `has_alignment`. Where it holds
+            `traces` (`[{trace_id, steps}, ...]`, the observed steps of each stretch in turn), rows know their trace.
+    """
+    traces = _trace_of_each(metadata.get("traces"))
+    rows: list[Row] = []
+    trace = traces[0] if traces else None
+    position = 0
+    for entry in metadata["steps"]:
+        observed = _name(entry.get("actual"))
+        if observed is not None:
+            at = entry.get("actual_index")
+            position = at if isinstance(at, int) else position
+            trace = traces[position] if 0 <= position < len(traces) else trace
+            position += 1
+        group = entry.get("group")
+        rows.append(
+            Row(
+                op=entry["op"],
+                expected=_name(entry.get("expected")),
+                observed=observed,
+                group=group if isinstance(group, int) else None,
+                trace=trace,
+                optional=bool(entry.get("optional")),
+                differences=tuple(_differences(entry.get("checks"))),
+            )
+        )
+    for name in metadata.get("extra_steps") or ():
+        trace = traces[position] if position < len(traces) else trace
+        position += 1
+        rows.append(Row("insert", None, _name(name), trace=trace))
+    return tuple(rows)
+
+
+def folded(rows: Sequence[Row], longest: int) -> tuple[Shown, ...]:
+    """Fold long runs of one kind, and then the middle of what is still longer than `longest` entries.
+
+    An entry whose arguments differ is in no run.
+    """
+    shown: list[Shown] = []
+    for _, entries in groupby(rows, _kind):
+        run = list(entries)
+        op = run[0].op
+        if run[0].differences or len(run) < _FOLDED_FROM.get(op, _FOLDED_OTHERS):
+            shown += run
+            continue
+        kept = _KEPT.get(op, _KEPT_OTHERS)
+        fold = Fold(op, len(run) - 2 * kept, run[0].group, run[0].trace)
+        shown += [*run[:kept], fold, *run[-kept:]]
+    if len(shown) <= longest:
+        return tuple(shown)
+    head, tail = (longest + 1) // 2, len(shown) - longest // 2
+    left_out = sum(entry.count if isinstance(entry, Fold) else 1 for entry in shown[head:tail])
+    return (*shown[:head], Fold(OMITTED, left_out, trace=shown[head].trace), *shown[tail:])
+
+
+def _kind(row: Row) -> tuple[Any, ...]:
+    return row.op, row.group, row.trace, row.optional, bool(row.differences)
+
+
+def _trace_of_each(traces: Any) -> list[str]:
+    match traces:
+        case [{"trace_id": str(), "steps": int()}, *_]:
+            return [printable(run["trace_id"]) for run in traces for _ in range(run["steps"])]
+        case _:
+            return []
+
+
+def _name(value: Any) -> str | None:
+    """Return a step's name; a reference may write a step as an object that names a tool or an agent."""
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("tool", "agent", "name") if key in value), value)
+    if value is None:
+        return None
+    return printable(value if isinstance(value, str) else _json(value)) or '""'
+
+
+def _differences(checks: Any) -> Iterator[Difference]:
+    for check in checks if isinstance(checks, list | tuple) else ():
+        if isinstance(check, Mapping) and check.get("holds") is False:
+            name = printable(str(check.get("name", "arguments")))
+            observed = _json(check["actual"]) if "actual" in check else "nothing"
+            yield Difference(name, _json(check.get("expected")), observed)
+
+
+def _json(value: Any) -> str:
+    text = printable(json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -1,0 +1,61 @@
+"""How the faces of a picture mark and count entries: one place for the signs and the words."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stepacc_core.picture.rows import OMITTED, Fold, Row, Shown
+
+NOTHING = "·"
+"""Stands where nothing was expected, or nothing observed."""
+
+_MARKS = {"match": "=", "substitute": "~", "insert": "+", "delete": "-", OMITTED: "…"}
+_WORDS = {"match": "", "substitute": "other", "insert": "extra", "delete": "missing"}
+_COUNTED = {"substitute": "other", "insert": "extra", "delete": "missing"}
+_FOLDED = {
+    "match": "match",
+    "substitute": "are other steps",
+    "insert": "are extra",
+    "delete": "are missing",
+    OMITTED: "not shown",
+}
+
+
+def mark(shown: Shown) -> str:
+    """Return the sign of an entry's operation."""
+    return _MARKS.get(shown.op, "?")
+
+
+def word(row: Row) -> str:
+    """Return what an entry says beside its sign; nothing for a plain match."""
+    if row.differences:
+        return "arguments"
+    if row.optional and row.op == "delete":
+        return "not taken"
+    return _WORDS.get(row.op, row.op)
+
+
+def kind(shown: Shown) -> str:
+    """Return the kind that decides an entry's colour: its operation, or `differs` for a match in name alone."""
+    if isinstance(shown, Row) and (shown.differences or (shown.optional and shown.op == "delete")):
+        return "differs" if shown.differences else "match"
+    return shown.op if shown.op in _WORDS else "other"
+
+
+def fold_text(fold: Fold) -> str:
+    """Return what a fold says."""
+    return f"{fold.count} more {_FOLDED.get(fold.op, fold.op)}"
+
+
+def count_text(metadata: Mapping[str, Any], rows: Iterable[Row]) -> str:
+    """Return the line that counts: how many expected steps match, what else there is, and the distance."""
+    rows = list(rows)
+    matched = metadata.get("correct_steps", sum(row.op == "match" for row in rows))
+    total = metadata.get("total_steps", sum(row.expected is not None and not row.optional for row in rows))
+    parts = [f"{matched} of {total} expected steps match" + ("" if "extra_steps" not in metadata else " by position")]
+    for op, text in _COUNTED.items():
+        count = sum(row.op == op and not (row.optional and op == "delete") for row in rows)
+        parts += [f"{count} {text}"] if count else []
+    differing = sum(bool(row.differences) for row in rows)
+    parts += [f"{differing} with other arguments"] if differing else []
+    parts += [f"edit distance {metadata['edit_distance']}"] if "edit_distance" in metadata else []
+    return ", ".join(parts)
