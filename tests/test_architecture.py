@@ -13,7 +13,10 @@ import stepacc_dagster
 ROOT = Path(__file__).parents[1]
 CORE = sorted((ROOT / "stepacc_core").rglob("*.py"))
 ALLOWED_IN_CORE = {"stepacc_core", "pydantic", "pydantic_core", "yaml"}
-LAZY_IN_CORE = {"stepacc_core/picture/drawing.py": {"rich"}}
+LAZY_IN_CORE = {
+    "stepacc_core/alignment/reference.py": {"scipy"},
+    "stepacc_core/picture/drawing.py": {"rich"},
+}
 """What a module imports only where it is asked for the thing that needs it."""
 
 
