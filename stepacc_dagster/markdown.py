@@ -8,6 +8,7 @@ _MARKUP = re.compile(r"[\\|`*~\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """What Markdown reads as more than text; an underscore within a word is none of it."""
 _ADDRESS = re.compile(r":(?=//)|www(?=\.)|(?=@)", re.IGNORECASE)
 """Places in what the UI would make a link of by itself, however it is escaped."""
+_TICKS = re.compile("`+")
 _NOTHING = "\u200b"
 """A space of no width, which parts what must not be read as one."""
 
@@ -28,6 +29,13 @@ def ident(value: str, shown: int, longest: int) -> str:
 def link(text: str, url: str) -> str:
     """Return Markdown text as a link to a URL of the characters that RFC 3986 allows."""
     return f"[{text}](<{url.replace('&', '&amp;')}>)"
+
+
+def code_block(text: str) -> str:
+    """Return printable text as a block of code, which it cannot end: the fence is longer than any row of its ticks."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

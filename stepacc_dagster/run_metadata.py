@@ -1,22 +1,29 @@
 """What a partition's materialisation shows in the Dagster UI."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from stepacc_core.picture import has_alignment, picture
+from stepacc_core.picture.rows import rows_of
 from stepacc_dagster import markdown
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.scoring import WindowScores
-from stepacc_dagster.sources import Evaluator
 from stepacc_dagster.storage.canonical import Ingested
 from stepacc_dagster.storage.lineage import UsedRevisions
 from stepacc_dagster.tally import Scored, Unscored, WindowTally
 from stepacc_dagster.trace_links import TraceUrl
 
-CONTENT = frozenset({"hint", "worst", "without_score", "failed_by_code", "not_applicable_by_reason"})
+CONTENT = frozenset(
+    {"hint", "worst", "worst_alignments", "without_score", "failed_by_code", "not_applicable_by_reason"}
+)
 """Entries of a score table's metadata that name what was found in traces, or quote it."""
 
+_SHOWN_PICTURES = 5
+_SHOWN_ENTRIES = 60
+"""Alignments drawn of a partition, and entries of each, after folding."""
 _SHOWN_STEPS = 8
 _SHOWN_NAME = 80
 _SHOWN_REASON = 400
@@ -72,6 +79,7 @@ def score_metadata(
     }
     unscored = [*tally.failures, *tally.inapplicable]
     reasons = {"failed_by_code": tally.failed, "not_applicable_by_reason": tally.not_applicable}
+    pictures = worst_alignments(tally.worst, links)
     nothing = {"note": "There is nothing to score in this window."}
     return {
         **({} if tally.occurrences or scores.unsettled.occurrences else nothing),
@@ -80,6 +88,7 @@ def score_metadata(
         },
         **({"hint": dg.MetadataValue.text(tally.entry_agent_hint)} if tally.entry_agent_hint else {}),
         "worst": dg.MetadataValue.md(_worst_table(tally, links)),
+        **({"worst_alignments": dg.MetadataValue.md(pictures)} if pictures else {}),
         **({"without_score": dg.MetadataValue.md(_unscored_table(unscored, links))} if unscored else {}),
         **counts,
         **_revisions(revisions),
@@ -107,6 +116,19 @@ def _worst_table(tally: WindowTally, links: TraceUrl | None) -> str:
         for entry in tally.worst
     ]
     return markdown.table(("score", "expected", "observed", "occurrence"), rows)
+
+
+def worst_alignments(worst: Sequence[Scored], links: TraceUrl | None) -> str:
+    """Return the pictures of the worst alignments, the worst first; empty where all that is drawn is as expected."""
+    drawn = [(entry, picture(entry.metadata, longest=_SHOWN_ENTRIES)) for entry in worst if _imperfect(entry.metadata)]
+    return "\n\n".join(
+        f"**{entry.score:.3f}** {_occurrence(entry, links)}\n\n{markdown.code_block(str(alignment))}"
+        for entry, alignment in drawn[:_SHOWN_PICTURES]
+    )
+
+
+def _imperfect(metadata: Mapping[str, Any]) -> bool:
+    return has_alignment(metadata) and any(row.op != "match" or row.differences for row in rows_of(metadata))
 
 
 def _unscored_table(unscored: Sequence[Unscored], links: TraceUrl | None) -> str:

@@ -31,6 +31,8 @@ class Scored:
     """The trace, or the first one of a session; None for a session without spans."""
     expected: tuple[Any, ...]
     actual: tuple[Any, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the metric says of it, an alignment perhaps."""
 
     def __lt__(self, other: "Scored") -> bool:
         """Order by score, then by id, so that equal inputs show equal tables."""
@@ -124,7 +126,7 @@ class WindowTally:
         )
         if result.score is not None:
             expected, actual = _listed(result.metadata, "expected_steps"), _listed(result.metadata, "actual_steps")
-            self._add_score(Scored(result.score, kind, ident, trace_id, expected, actual))
+            self._add_score(Scored(result.score, kind, ident, trace_id, expected, actual, result.metadata))
             if (name := unexpected_first_step(result.metadata)) and name in _agents(partition):
                 self.stray_agents[name] += 1
         elif result.error:

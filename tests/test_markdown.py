@@ -80,3 +80,10 @@ def test_plain_ids_are_code_cut_as_the_commands_cut_them(ident: str, shown: str)
 
 def test_long_text_is_cut() -> None:
     assert markdown.cell("ab" * 10, 3) == "aba…"
+
+
+@given(text=st.lists(TEXT.map(lambda text: "".join(filter(str.isprintable, text)))).map("\n".join))
+@example("```\nhttp://evil.example")
+def test_a_block_of_code_is_not_ended_by_what_it_shows(text: str) -> None:
+    (block,) = PARSER.parse(markdown.code_block(text))
+    assert (block.type, block.content) == ("fence", f"{text}\n")

@@ -1,6 +1,8 @@
 """`agent.step_accuracy` 2.0.0: did the agent take the expected steps, in the expected order?"""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from stepacc_core.alignment import align, align_by_position
@@ -154,6 +156,7 @@ def _scored(trajectory: Trajectory, steps: Sequence[Step], method: ScoringMethod
         "expected_steps": trajectory.authored(),
         "actual_steps": [step.name for step in steps],
         "total_steps": total,
+        **_traces(steps),
     }
     if method == "strict_position":
         if trajectory.has_groups:
@@ -176,6 +179,14 @@ def _scored(trajectory: Trajectory, steps: Sequence[Step], method: ScoringMethod
         "edit_distance": alignment.distance,
     }
     return Result(status="scored", score=1 - alignment.distance / max(total, len(steps)), metadata=metadata)
+
+
+def _traces(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return the traces that a session's steps are of, in stretches; nothing where they are of one trace."""
+    stretches = [
+        {"trace_id": trace, "steps": len(list(run))} for trace, run in groupby(steps, attrgetter("trace_id")) if trace
+    ]
+    return {"traces": stretches} if len(stretches) > 1 else {}
 
 
 _METRIC = StepAccuracy("manifests/agent.step_accuracy-2.0.0.yaml", StepAccuracyConfig)

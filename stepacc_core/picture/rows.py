@@ -93,7 +93,7 @@ def rows_of(metadata: Mapping[str, Any]) -> tuple[Row, ...]:
         group = entry.get("group")
         rows.append(
             Row(
-                op=entry["op"],
+                op=printable(entry["op"]),
                 expected=_name(entry.get("expected")),
                 observed=observed,
                 group=group if isinstance(group, int) else None,
@@ -102,7 +102,8 @@ def rows_of(metadata: Mapping[str, Any]) -> tuple[Row, ...]:
                 differences=tuple(_differences(entry.get("checks"))),
             )
         )
-    for name in metadata.get("extra_steps") or ():
+    extra = metadata.get("extra_steps")
+    for name in extra if isinstance(extra, list | tuple) else ():
         trace = traces[position] if position < len(traces) else trace
         position += 1
         rows.append(Row("insert", None, _name(name), trace=trace))
@@ -136,11 +137,14 @@ def _kind(row: Row) -> tuple[Any, ...]:
 
 
 def _trace_of_each(traces: Any) -> list[str]:
-    match traces:
-        case [{"trace_id": str(), "steps": int()}, *_]:
-            return [printable(run["trace_id"]) for run in traces for _ in range(run["steps"])]
-        case _:
-            return []
+    found: list[str] = []
+    for stretch in traces if isinstance(traces, list | tuple) else ():
+        match stretch:
+            case {"trace_id": str(trace), "steps": int(count)}:
+                found += [printable(trace)] * count
+            case _:
+                return []
+    return found
 
 
 def _name(value: Any) -> str | None:

@@ -49,13 +49,20 @@ def fold_text(fold: Fold) -> str:
 def count_text(metadata: Mapping[str, Any], rows: Iterable[Row]) -> str:
     """Return the line that counts: how many expected steps match, what else there is, and the distance."""
     rows = list(rows)
-    matched = metadata.get("correct_steps", sum(row.op == "match" for row in rows))
-    total = metadata.get("total_steps", sum(row.expected is not None and not row.optional for row in rows))
-    parts = [f"{matched} of {total} expected steps match" + ("" if "extra_steps" not in metadata else " by position")]
+    matched = _number(metadata, "correct_steps", sum(row.op == "match" for row in rows))
+    total = _number(metadata, "total_steps", sum(row.expected is not None and not row.optional for row in rows))
+    parts = [f"{matched} of {total} expected steps match" + (" by position" if "extra_steps" in metadata else "")]
     for op, text in _COUNTED.items():
         count = sum(row.op == op and not (row.optional and op == "delete") for row in rows)
         parts += [f"{count} {text}"] if count else []
     differing = sum(bool(row.differences) for row in rows)
     parts += [f"{differing} with other arguments"] if differing else []
-    parts += [f"edit distance {metadata['edit_distance']}"] if "edit_distance" in metadata else []
+    distance = _number(metadata, "edit_distance", None)
+    parts += [] if distance is None else [f"edit distance {distance}"]
     return ", ".join(parts)
+
+
+def _number(metadata: Mapping[str, Any], name: str, otherwise: int | None) -> int | None:
+    """Return a count that the metadata have, which may be those of any metric."""
+    value = metadata.get(name)
+    return value if isinstance(value, int) else otherwise

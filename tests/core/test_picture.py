@@ -93,6 +93,16 @@ def test_a_terminal_narrower_than_the_picture_breaks_it_at_entries() -> None:
     assert [line.rstrip() for line in file.getvalue().splitlines()] == drawn.text(70).splitlines()
 
 
+def test_the_metric_tells_the_traces_of_a_session_in_stretches() -> None:
+    steps = [Step(name, trace_id=trace) for name, trace in zip("abcd", "1121", strict=True)]
+    result = step_accuracy(["a", "b", "c", "d"], steps)
+    stretches = [("1", 2), ("2", 1), ("1", 1)]
+
+    assert result.metadata["traces"] == [{"trace_id": trace, "steps": count} for trace, count in stretches]
+    assert re.findall(r"^trace .*", str(picture(result)), flags=re.MULTILINE) == ["trace 1", "trace 2", "trace 1"]
+    assert "traces" not in step_accuracy(["a", "b"], steps[:2]).metadata
+
+
 def test_repr_is_the_picture() -> None:
     drawn = drawn_by(["a"], "b")
 
@@ -169,6 +179,36 @@ def test_what_has_no_alignment_is_refused_in_words_and_empty_in_html() -> None:
     assert picture_html({"steps": ["a"]}) == ""
     with pytest.raises(ResultError, match="There is no alignment to draw"):
         picture(failed)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text("a\x1b<", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "tool", "x"]), inner),
+    max_leaves=4,
+)
+KEYS = ["expected", "actual", "actual_index", "group", "checks", "optional"]
+ENTRIES = st.lists(
+    st.builds(
+        dict.__or__,
+        st.dictionaries(st.sampled_from(KEYS), JSON),
+        st.fixed_dictionaries({"op": st.sampled_from(["match", "insert", "delete", "\x1b"])}),
+    ),
+    max_size=5,
+)
+OTHERS = st.dictionaries(
+    st.sampled_from(["correct_steps", "total_steps", "edit_distance", "extra_steps", "traces"]), JSON
+)
+
+
+@given(entries=ENTRIES, others=OTHERS, width=st.integers(0, 100))
+def test_metadata_of_whatever_metric_are_drawn_or_refused(
+    entries: list[dict[str, Any]], others: dict[str, Any], width: int
+) -> None:
+    metadata = others | {"steps": entries}
+
+    assert has_alignment(metadata)
+    assert picture(metadata).text(width).replace("\n", "").isprintable()
+    Fragment(picture_html(metadata))
 
 
 def test_a_long_alignment_is_shown_in_part() -> None:
