@@ -123,6 +123,12 @@ _SCORES = f"""
     ) found
     WHERE bare.id = own_id AND (message IS NOT NULL OR steps_hash <> mark)
 """  # noqa: S608 (a name of this module)
+# A baseline keeps scores, and must tell no more of an expectation than the score itself does now.
+_BASELINES = """
+    UPDATE stepacc.baseline_scores kept SET reference_hash = own.reference_hash
+    FROM erasing_scores JOIN stepacc.scores own USING (id)
+    WHERE kept.score_id = own.id AND kept.reference_hash IS DISTINCT FROM own.reference_hash
+"""
 # Locked in the order of their keys, as by all who write several windows.
 _PROBLEMS = """
     WITH concerned AS (
@@ -145,6 +151,7 @@ ERASE = tuple(
         _ANNOTATIONS.format(staged="erasing", condition=_SAID_OF_TRACES),
         _ANNOTATIONS.format(staged="erasing_sessions", condition=_SAID_OF_SESSIONS),
         _SCORES,
+        _BASELINES,
         _PROBLEMS.format(table="windows"),
         _PROBLEMS.format(table="window_scores"),
     )

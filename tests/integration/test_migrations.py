@@ -12,6 +12,7 @@ from alembic.config import Config
 
 from stepacc_dagster.errors import SchemaMissingError, SchemaNewerError, SchemaOlderError
 from stepacc_dagster.storage import (  # noqa: F401 (they describe the tables)
+    baseline_tables,
     erasure_tables,
     schema,
     summary_tables,
