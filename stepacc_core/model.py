@@ -181,7 +181,8 @@ class Step:
     """One step an agent took.
 
     `kind` is `TOOL` for a tool-derived name (a TOOL span or an embedded call) and `AGENT` for an agent's; it decides
-    how the name is compared. `origin` tells a step read from a span from one read out of a completion.
+    how the name is compared. `origin` tells a step read from a span from one read out of a completion. `output` is what
+    a tool gave back, None where it was not recorded.
 
     Raises:
         ConfigError: there is no such kind; any other word would silently be compared as a tool's name.
@@ -196,6 +197,7 @@ class Step:
     trace_id: str | None = None
     span_id: str | None = None
     status: SpanStatus = "UNSET"
+    output: Any = None
 
     def __post_init__(self) -> None:
         """Refuse a kind that does not exist."""

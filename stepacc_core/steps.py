@@ -183,6 +183,7 @@ def _span_step(span: CanonicalSpan) -> Step:
         trace_id=span.trace_id,
         span_id=span.span_id,
         status=span.status,
+        output=span.output,
     )
 
 
