@@ -32,6 +32,7 @@ class FailureCode(StrEnum):
     INVALID_ANNOTATION_JSON = "invalid_annotation_json"
     MISSING_START_TIME = "missing_start_time"
     TOO_LARGE = "too_large"
+    MISSING_REFERENCES = "missing_references"
     INVALID_REFERENCES = "invalid_references"
 
 
