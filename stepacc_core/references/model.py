@@ -24,9 +24,9 @@ class Missing:
 
 MISSING: Final = Missing()
 
-Reason = Literal["unparsable", "redacted", "too_slow", "hook_failed"]
+Reason = Literal["unparsable", "redacted", "too_slow", "not_recorded", "hook_failed"]
 """Why a check cannot be told, or fails whatever was expected: the arguments are no JSON object, the value was redacted,
-the pattern took too long, or the user's own function failed."""
+the pattern took too long, no answer was recorded, or the user's own function failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,10 @@ class AnswerCheck(Protocol):
 
     def words(self) -> str:
         """Say it in words that follow `the final answer`, such as `contains "refunded"`."""
+        ...
+
+    def judge(self, answer: Any, asked: "Asked") -> "AnswerResult":
+        """Check an answer that was recorded."""
         ...
 
 
@@ -153,3 +157,11 @@ class AnswerResult:
     reason: Reason | None = None
     score: float | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user's own function is told beside the answer."""
+
+    task: str | None
+    reference: ReferenceTrajectory | None
