@@ -1,17 +1,95 @@
-"""`python -m stepacc_core`: the worked example of the metric, as a picture."""
+"""`python -m stepacc_core`: the alignment of two lists of steps as a picture, or the worked example of the metric."""
 
+import argparse
+import json
 import sys
+from collections.abc import Sequence
 
-from stepacc_core import Step, step_accuracy
-from stepacc_core.picture import picture
+from stepacc_core.errors import ConfigError
+from stepacc_core.metrics.step_accuracy import step_accuracy
+from stepacc_core.metrics.step_accuracy_config import ScoringMethod
+from stepacc_core.model import Result, Step
+from stepacc_core.picture import Picture, picture
+from stepacc_core.step_lists import parse_expected, parse_observed
+
+_EPILOG = """\
+A list is names between commas. Expected steps in brackets may come in any order; an observed step that is an
+agent's is written agent:NAME, since agents are compared exactly, and tools without regard to case, - and _.
+Text that is a valid JSON list is read as JSON instead: a list of names, of lists of names (groups) and, on the
+observed side, of objects such as {"tool": "search"} or {"agent": "Billing agent"}. Without lists the worked
+example of the metric is shown.
+
+  python -m stepacc_core "search,[open_a,open_b],answer" "search,open_b,open_a,summarise"
+  python -m stepacc_core "ask,Billing agent" "ask,agent:Billing agent" --strict-position
+  python -m stepacc_core '["search", ["open, a", "open, b"]]' '["search", "open, b"]' --json
+
+Exit code 0: the alignment was shown; 2: a list cannot be read, or nothing is expected.
+"""
 
 
 def worked_example() -> str:
     """Score the contract's worked example, one stray step at the front, and draw it."""
-    observed = [Step("preamble_call"), Step("search"), Step("open_document")]
-    result = step_accuracy(["search", "open_document"], observed)
-    return f"{picture(result.metadata)}\nscore {result.score:.3f}"
+    return _text(*_worked_example())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Show the alignment of two lists of steps."""
+    parser = argparse.ArgumentParser(
+        prog="python -m stepacc_core",
+        description="Show how observed steps align with expected ones.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("expected", nargs="?", metavar="EXPECTED", help="the steps that should be taken")
+    parser.add_argument("observed", nargs="?", metavar="OBSERVED", help="the steps that were taken")
+    parser.add_argument("--strict-position", action="store_true", help="compare position by position, without groups")
+    parser.add_argument("--json", action="store_true", help="print score and metadata as one JSON object")
+    given = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a name may hold what it lacks
+    if given.expected is None:
+        result, drawn = _worked_example()
+    elif given.observed is None:
+        parser.error("give both lists, EXPECTED and OBSERVED; an empty one is written ''")
+    else:
+        result = _scored(parser, given)
+        drawn = picture(result)
+    if given.json:
+        sys.stdout.write(json.dumps({"score": result.score, "metadata": result.metadata}, ensure_ascii=False) + "\n")
+    elif sys.stdout.isatty():
+        _print(result, drawn)
+    else:
+        sys.stdout.write(_text(result, drawn) + "\n")
+
+
+def _worked_example() -> tuple[Result, Picture]:
+    result = step_accuracy(["search", "open_document"], [Step("preamble_call"), Step("search"), Step("open_document")])
+    return result, picture(result)
+
+
+def _scored(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Result:
+    try:
+        expected, observed = parse_expected(given.expected), parse_observed(given.observed)
+    except ConfigError as error:
+        parser.error(str(error))
+    method: ScoringMethod = "strict_position" if given.strict_position else "edit_distance"
+    result = step_accuracy(expected, observed, scoring_method=method)
+    if result.error:
+        parser.error(str(result.error))
+    return result
+
+
+def _text(result: Result, drawn: Picture) -> str:
+    return f"{drawn}\nscore {result.score:.3f}"
+
+
+def _print(result: Result, drawn: Picture) -> None:
+    """Print at the width of the terminal, in colour unless NO_COLOR is set."""
+    from rich.console import Console  # noqa: PLC0415 (a pipe needs no colours)
+
+    console = Console(highlight=False)
+    console.print(drawn)
+    console.print(f"score {result.score:.3f}")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(worked_example() + "\n")
+    main()
