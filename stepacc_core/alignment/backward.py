@@ -5,7 +5,9 @@ goes its other way, which is to be missing for a plain step and to take its wind
 """
 
 from bisect import bisect_left
+from collections.abc import Callable
 from operator import neg
+from typing import NamedTuple
 
 from stepacc_core.alignment.relation import Mask
 
@@ -24,11 +26,28 @@ Edges = tuple[Mask, Mask, Mask, Mask]
 """The moves on which nothing is lost, as masks of columns or of steps: the other way, a pair alike, a pair unlike
 (these lead to the row below), and an extra step (along the row)."""
 
+
+class Costs(NamedTuple):
+    """What the moves to a row cost.
+
+    Attributes:
+        extra: of an observed step without a match: an extra one, or one of a pair unlike.
+        other: of the other way.
+        same: of a pair alike.
+        checked: tells the cost of a pair alike by its step, where that depends on the step.
+    """
+
+    extra: int
+    other: int
+    same: int = 0
+    checked: Callable[[int], int] | None = None
+
+
 Found = tuple[list[int], list[int], list[int]]
 """Columns of a row's places from right to left, the cost of the best that follows each, and the move it begins with."""
 
 
-def row_above(columns: list[int], follows: list[int], edges: Edges, costs: tuple[int, int]) -> Found:
+def row_above(columns: list[int], follows: list[int], edges: Edges, costs: Costs) -> Found:
     """Return the places of a row.
 
     Where two moves are as good, a pair is preferred to an extra step, and that to the other way.
@@ -37,20 +56,20 @@ def row_above(columns: list[int], follows: list[int], edges: Edges, costs: tuple
         columns: those of the places in the row below, from right to left.
         follows: the cost of the best that follows each.
         edges: the moves.
-        costs: of a step that is missing or extra, and of a substitution.
+        costs: of the moves.
     """
     found: Found = ([], [], [])
     pending = _NONE
     if columns[0] > _BLOCK:
         pending, columns, follows = _in_blocks(columns, follows, edges, costs, found)
-    place, value, move = _block(columns, follows, edges, costs, (pending, found))
+    place, value, move = _block(columns, follows, edges, costs, (pending, found, 0))
     if place == 0:
         _append(found, 0, value, move)
     return found
 
 
 def _in_blocks(
-    columns: list[int], follows: list[int], edges: Edges, costs: tuple[int, int], found: Found
+    columns: list[int], follows: list[int], edges: Edges, costs: Costs, found: Found
 ) -> tuple[_Pending, list[int], list[int]]:
     """Find the places right of the first block; return the one in hand there and what is left of the row below."""
     pending = _NONE
@@ -67,7 +86,7 @@ def _in_blocks(
             follows[at:upto],
             (other >> shift & ones, alike >> shift & ones, unlike >> shift & ones, extra >> shift & ones),
             costs,
-            ((max(place - shift, -1), value, move), part),
+            ((max(place - shift, -1), value, move), part, shift),
         )
         found[0].extend([column + shift for column in part[0]])
         found[1].extend(part[1])
@@ -81,13 +100,16 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
     columns: list[int],
     follows: list[int],
     edges: Edges,
-    costs: tuple[int, int],
-    state: tuple[_Pending, Found],
+    costs: Costs,
+    state: tuple[_Pending, Found, int],
 ) -> _Pending:
-    """Find the places of a block but for column 0; that one is returned, if reached, with its cost and move."""
+    """Find the places of a block but for column 0; that one is returned, if reached, with its cost and move.
+
+    The last of the state says how many columns lie left of the block.
+    """
     other, alike, unlike, extra = edges
-    unit, swap = costs
-    (place, value, move), (places, values, moves) = state
+    unmatched, missing, same, checked = costs
+    (place, value, move), (places, values, moves), shift = state
     for column, follow in zip(columns, follows, strict=True):
         # Nothing below leads to the places right of this column any more: they are final.
         while place > column:
@@ -96,21 +118,21 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
             moves.append(move)
             place -= 1
             if extra >> place & 1:
-                value += unit
+                value += unmatched
                 move = EXTRA
             else:
                 place = -1
-        if other >> column & 1 and (place != column or follow + unit < value):
+        if other >> column & 1 and (place != column or follow + missing < value):
             place = column
-            value = follow + unit
+            value = follow + missing
             move = OTHER
         if not column:
             break
         step = column - 1
         if alike >> step & 1:
-            paired = follow
+            paired = follow + (checked(step + shift) if checked else same)
         elif unlike >> step & 1:
-            paired = follow + swap
+            paired = follow + unmatched
         else:
             continue
         if place == column:
@@ -118,7 +140,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
             values.append(value)
             moves.append(move)
             place = step if extra >> step & 1 else -1
-            value += unit
+            value += unmatched
             move = EXTRA
         if place != step or paired <= value:
             place = step
@@ -130,7 +152,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
         moves.append(move)
         place -= 1
         if extra >> place & 1:
-            value += unit
+            value += unmatched
             move = EXTRA
         else:
             place = -1

@@ -1,18 +1,26 @@
 """Choosing one alignment among those of least distance.
 
 From the end back to the start, only the places that lie on an alignment of least distance are visited. Each learns the
-best that can follow it: fewest substitutions, then shortest windows, then the earliest next window, all in one integer
-whose digits never carry; and the move that leads there. Then the moves are followed from the start.
+best that can follow it: fewest steps without a match, then fewest checks that do not hold, then shortest windows, then
+the earliest next window, all in one integer whose digits never carry; and the move that leads there. Then the moves are
+followed from the start.
+
+The expected steps and the observed ones being what they are, fewest steps without a match is most matches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from stepacc_core.alignment.backward import EXTRA, PAIR, Edges, row_above
+from stepacc_core.alignment.backward import EXTRA, PAIR, Costs, Edges, row_above
 from stepacc_core.alignment.distance import GroupRow, Rows, packed
 from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Pattern
+from stepacc_core.alignment.terms import NAMES_ONLY, Terms
 from stepacc_core.alignment.windows import Weights, window_minima
+
+if TYPE_CHECKING:
+    from stepacc_core.alignment.group_windows import GroupWindows
 
 Span = tuple[int, int]
 
@@ -30,43 +38,51 @@ class Choice:
         size: how many steps were observed.
         rows: their least distances.
         budget: what the pass may cost.
+        terms: what is asked of the elements beyond names.
     """
 
     __slots__ = (
         "_budget",
         "_columns",
-        "_costs",
         "_elements",
         "_ends",
         "_highs",
         "_moves",
         "_rows",
         "_starts",
+        "_taken",
+        "_terms",
+        "_unmatched",
         "_values",
         "_weights",
     )
 
-    def __init__(self, elements: list[Pattern], size: int, rows: Rows, budget: Budget) -> None:
+    def __init__(
+        self, elements: list[Pattern], size: int, rows: Rows, budget: Budget, terms: Terms = NAMES_ONLY
+    ) -> None:
         self._elements = elements
         self._rows = rows
         self._budget = budget
+        self._terms = terms
         self._starts = size + 1 if rows.groups else 1
-        swap = self._starts * (size + 1 if rows.groups else 1)
+        check = self._starts * self._starts
+        swap = check * (size * terms.most + 1)
         unit = swap * (size + 1)
-        self._weights = Weights(unit, swap, self._starts)
-        self._costs = (unit, unit + swap)
+        self._weights = Weights(unit, swap, check, check * terms.most, self._starts)
+        self._unmatched = unit + swap
         self._highs = [0] * len(rows.rises)
         self._moves = [b""] * len(rows.rises)
         self._ends: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
-        # The place after everything, as if led to by one more step.
+        self._taken: dict[int, dict[int, int]] = {}
         self._columns = [size]
-        self._values = [-unit]
+        self._values = [0]
 
     def spans(self) -> list[Span]:
         """Return for each element the observed steps it takes, as start and end; a missing step takes none."""
         rows = self._rows
         index = len(self._elements)
-        self._go_up(index, (-1, 0, 0, rows.rises[index]))
+        along = Costs(self._unmatched, 0)
+        self._go_up(index, (-1, 0, 0, rows.rises[index]), along)
         while index:
             if len(self._columns) == 1:
                 index = self._one_way(index)
@@ -75,10 +91,15 @@ class Choice:
             index -= 1
             element = self._elements[index]
             if isinstance(element, int):
-                self._go_up(index, (rows.missing[index], element, rows.unlike[index], rows.rises[index]))
+                edges = (rows.missing[index], rows.alike[index], rows.unlike[index], rows.rises[index])
+                self._go_up(index, edges, self._step_costs(index))
             else:
-                self._take_windows(index, element, rows.groups[index])
-                self._go_up(index, (-1, 0, 0, rows.rises[index]))
+                row = rows.groups[index]
+                if row.windows is None:
+                    self._take_windows(index, element, row)
+                else:
+                    self._take_best_windows(index, row, row.windows)
+                self._go_up(index, (-1, 0, 0, rows.rises[index]), along)
         return self._follow()
 
     def _one_way(self, index: int) -> int:
@@ -86,7 +107,7 @@ class Choice:
         (column,), (value,) = self._columns, self._values
         elements, rises, missing = self._elements, self._rows.rises, self._rows.missing
         highs, moves = self._highs, self._moves
-        swap = self._costs[1]
+        unmatched, same, held = self._unmatched, self._weights.same, self._terms.held
         while index and column:
             above, step = index - 1, column - 1
             element = elements[above]
@@ -97,15 +118,28 @@ class Choice:
             ):
                 break
             if not element >> step & 1:
-                value += swap
+                value += unmatched
+            elif above in held:
+                value += self._missed(above)(step)
+            else:
+                value += same
             index, column = above, step
             highs[index] = column
             moves[index] = _PAIR_ONLY
         self._columns, self._values = [column], [value]
         return index
 
-    def _go_up(self, index: int, edges: Edges) -> None:
-        columns, values, moves = row_above(self._columns, self._values, edges, self._costs)
+    def _step_costs(self, index: int) -> Costs:
+        missing = 0 if index in self._terms.optional else self._weights.cost
+        checked = self._missed(index) if index in self._terms.held else None
+        return Costs(self._unmatched, missing, self._weights.same, checked)
+
+    def _missed(self, index: int) -> Callable[[int], int]:
+        held, same, check = self._terms.held[index], self._weights.same, self._weights.check
+        return lambda step: same - held(step) * check
+
+    def _go_up(self, index: int, edges: Edges, costs: Costs) -> None:
+        columns, values, moves = row_above(self._columns, self._values, edges, costs)
         high = columns[0]
         span = high - columns[-1] + 1
         self._budget.spend(span)
@@ -140,7 +174,21 @@ class Choice:
             # Places that no alignment of least distance passes are found too dear here.
             if least >= 0 and least // unit + row.distances[column - low] == self._rows.distance:
                 self._columns.append(column)
-                self._values.append(least - least % self._starts + column - unit)
+                self._values.append(least - least % self._starts + column)
+
+    def _take_best_windows(self, index: int, row: GroupRow, windows: "GroupWindows") -> None:
+        """Do the same for a group that has optional members or checks."""
+        follows = windows.follows(self._columns, self._values, self._weights.cost)
+        taken = self._taken[index] = {}
+        columns, values = [], []
+        for column in range(min(self._columns[0], row.start + len(row.distances) - 1), row.start - 1, -1):
+            left = self._rows.distance - row.distances[column - row.start]
+            least, end = windows.best(column, left, follows, self._weights)
+            if least >= 0:
+                taken[column] = end
+                columns.append(column)
+                values.append(least - least % self._starts + column)
+        self._columns, self._values = columns, values
 
     def _best_window(self, index: int, start: int) -> tuple[int, int]:
         """Return the cost of the best window from `start`, with what follows, and its end.
@@ -173,6 +221,8 @@ class Choice:
                 continue
             if move == PAIR:
                 end = column + 1
+            elif index in self._taken:
+                end = self._taken[index][column]
             elif index in self._ends:
                 _, end = self._best_window(index, column)
             else:

@@ -5,6 +5,9 @@ differ by at most one, so a row is two masks, of its rises and of its falls. A p
 dozen operations on whole rows (Myers 1999; Hyyrö 2003, here with the observed steps along the word). A group reads
 its row as numbers, takes the cheapest window for each end, and writes masks again.
 
+An optional step's row is that before it, but one less behind each step that it matches at a rise, as far as the row
+goes on rising.
+
 A group's row is only worked out within a band. An alignment of distance `d` never leaves the diagonals that `d`
 can pay for, so a distance found within a band of its own width is the least; until then the band is widened.
 """
@@ -14,13 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import sub
+from typing import TYPE_CHECKING
 
 from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Mask, Pattern
+from stepacc_core.alignment.terms import NAMES_ONLY, GroupTerms, Terms
 from stepacc_core.alignment.windows import Weights, window_minima
 
-_DISTANCE = Weights(1, 0, 0)
+if TYPE_CHECKING:
+    from stepacc_core.alignment.group_windows import GroupWindows
+
+_DISTANCE = Weights(1)
 _SLACK = 4
 _WIDEN = 4
 _MANY = 1_000
@@ -28,13 +36,17 @@ _MANY = 1_000
 
 @dataclass(slots=True)
 class GroupRow:
-    """What the row before a group says within the band: columns `start` to `stop`, windows ending up to `end`."""
+    """What the row before a group says within the band: columns `start` to `stop`, windows ending up to `end`.
+
+    A group of names alone has gains, another has its windows.
+    """
 
     members: int
     start: int
     end: int
     distances: Sequence[int]
     gains: Sequence[int]
+    windows: "GroupWindows | None" = None
 
 
 @dataclass(slots=True)
@@ -45,6 +57,7 @@ class Rows:
         distance: that of the whole.
         rises: for each row, the mask of steps `j` with column `j + 1` one above column `j`.
         missing: for each plain element, the columns where it may be missing.
+        alike: for each plain element, the observed steps that may match it.
         unlike: for each plain element, the observed steps that may substitute it.
         groups: for each group, by the index of its element, its row.
     """
@@ -52,11 +65,12 @@ class Rows:
     distance: int = 0
     rises: list[Mask] = field(default_factory=list)
     missing: list[Mask] = field(default_factory=list)
+    alike: list[Mask] = field(default_factory=list)
     unlike: list[Mask] = field(default_factory=list)
     groups: dict[int, GroupRow] = field(default_factory=dict)
 
 
-def rows(elements: list[Pattern], size: int, budget: Budget) -> Rows:
+def rows(elements: list[Pattern], size: int, budget: Budget, terms: Terms = NAMES_ONLY) -> Rows:
     """Return the rows of non-empty elements against `size` observed steps.
 
     Raises:
@@ -64,35 +78,45 @@ def rows(elements: list[Pattern], size: int, budget: Budget) -> Rows:
     """
     members = [len(element) for element in elements if isinstance(element, tuple)]
     if not members:
-        return _rows(elements, size, (0, 0), budget)
+        return _rows(elements, size, (0, 0), budget, terms)
     steps = len(elements) - len(members) + sum(members)
+    # Optional steps may be absent without an edit: so many diagonals further left everything may lie.
+    absent = len(terms.optional) + sum([sum(group.optional) for group in terms.groups.values()])
     more = size - steps
-    reach = abs(more) + _SLACK
+    reach = max(more, -more - absent, 0) + _SLACK
     whole = size + steps
     while True:
         if reach * 2 > size:
             reach = whole
-        found = _rows(elements, size, ((reach - more) // 2, (reach + more) // 2), budget)
+        found = _rows(elements, size, ((reach - more + absent) // 2, (reach + more + absent) // 2), budget, terms)
         if found.distance <= reach:
             return found
         reach = min(found.distance, reach * _WIDEN)
 
 
-def _rows(elements: list[Pattern], size: int, band: tuple[int, int], budget: Budget) -> Rows:
+def _rows(elements: list[Pattern], size: int, band: tuple[int, int], budget: Budget, terms: Terms) -> Rows:
     below, above = band
     full = (1 << size) - 1
     wide = full << 1 | 1
     rise, fall, left = full, 0, 0
-    rises, missing, unlike = [rise], [], []
+    rises, missing, alike, unlike = [rise], [], [], []
+    optional = terms.optional
     groups: dict[int, GroupRow] = {}
     diagonal = 0
     for index, element in enumerate(elements):
-        if isinstance(element, int):
+        if index in optional and isinstance(element, int):
+            behind, rise, fall, clear = _optional_row(element, rise, fall, full)
+            missing.append(wide ^ behind)
+            alike.append(element & clear)
+            unlike.append(0)
+            diagonal += 1
+        elif isinstance(element, int):
             zero = ((((element & rise) + rise) ^ rise) | element | fall) & full
             down = (fall | full ^ (rise | zero)) << 1 | 1
             rise = ((rise & zero) << 1 | wide ^ (down | zero)) & full
             fall = down & zero
             missing.append(down)
+            alike.append(element)
             unlike.append(full ^ zero)
             left += 1
             diagonal += 1
@@ -104,15 +128,39 @@ def _rows(elements: list[Pattern], size: int, band: tuple[int, int], budget: Bud
             end = max(0, min(size, diagonal + above))
             budget.spend(end - start)
             before = _values(left, rise, fall, start, stop)
-            found = gains(element, start, end, budget)
-            groups[index] = GroupRow(len(element), start, end, packed(before), packed(found))
-            places = before + [NOTHING] * (end - start + 1 - len(before))
-            after = window_minima(places, found, len(element), _DISTANCE)
+            row, after = _group_row(element, terms.groups.get(index), (start, end), before, budget)
+            groups[index] = row
             left, rise, fall = _masks(after[begin - start :], begin, size)
             missing.append(0)
+            alike.append(0)
             unlike.append(0)
         rises.append(rise)
-    return Rows(left + rise.bit_count() - fall.bit_count(), rises, missing, unlike, groups)
+    return Rows(left + rise.bit_count() - fall.bit_count(), rises, missing, alike, unlike, groups)
+
+
+def _optional_row(element: Mask, rise: Mask, fall: Mask, full: Mask) -> tuple[Mask, Mask, Mask, Mask]:
+    """Return the columns that are one less than above, rises and falls, and the steps where no pair loses anything."""
+    begun = element & rise
+    less = ((begun + rise) ^ rise | begun) & rise
+    behind = less << 1
+    level = full & ~(rise | fall)
+    return behind, (rise & (full ^ less | behind)) | (level & behind), fall & ~behind, full ^ fall
+
+
+def _group_row(
+    element: tuple[Mask, ...], terms: GroupTerms | None, places: tuple[int, int], before: list[int], budget: Budget
+) -> tuple[GroupRow, list[int]]:
+    """Return what is kept of the row before a group, and the row after it, both within the band."""
+    start, end = places
+    if terms:
+        from stepacc_core.alignment.group_windows import GroupWindows  # noqa: PLC0415 -- slow to import
+
+        windows = GroupWindows(terms, start, end, budget)
+        return GroupRow(len(element), start, end, packed(before), [], windows), windows.after(before)
+    found = gains(element, start, end, budget)
+    begins = before + [NOTHING] * (end - start + 1 - len(before))
+    after = window_minima(begins, found, len(element), _DISTANCE)
+    return GroupRow(len(element), start, end, packed(before), packed(found)), after
 
 
 def packed(numbers: list[int]) -> Sequence[int]:

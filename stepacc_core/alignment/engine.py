@@ -5,6 +5,7 @@ from stepacc_core.alignment.distance import rows
 from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, claims
 from stepacc_core.alignment.relation import Pattern
+from stepacc_core.alignment.terms import NAMES_ONLY, Terms
 
 _WORTH_TRIMMING = 8
 """Matching elements at the front from which leaving them out saves more than shifting the other masks costs."""
@@ -13,7 +14,7 @@ _LARGE = 1_000
 """Members up to which a group is tried in place; the searches for more are left to the rows, which are charged."""
 
 
-def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
+def best_spans(elements: list[Pattern], size: int, terms: Terms = NAMES_ONLY) -> tuple[int, list[Span]]:
     """Align elements, none of them an empty group, with `size` observed steps.
 
     Returns:
@@ -24,9 +25,12 @@ def best_spans(elements: list[Pattern], size: int) -> tuple[int, list[Span]]:
         ScoringError: `too_large` when choosing would take longer than a `Budget` allows.
     """
     spans = _in_place(elements, size)
-    if len(spans) == len(elements) and (not spans or spans[-1][1] == size):
+    if len(spans) == len(elements) and (spans[-1][1] if spans else 0) == size:
         return 0, spans
     budget = Budget()
+    if not terms.names_only:
+        table = rows(elements, size, budget, terms)
+        return table.distance, Choice(elements, size, table, budget, terms).spans()
     same, group = _front(elements, len(spans))
     if same < _WORTH_TRIMMING:
         same = 0

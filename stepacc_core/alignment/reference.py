@@ -10,14 +10,24 @@ What a reference adds to the rules of `stepacc_core.alignment.edit`:
   checks hold. The other rules decide among these.
 
 So distance, matches and checks holding depend neither on the order of a group's members nor on that of equal calls.
+In a group with optional members or checks, the steps of a window are assigned to members so that most match, of these
+most required ones, then most checks hold, then the earliest steps match; other groups claim as they always do.
+
+An optional step may be worth more edits than a required one: expected `[a (optional), b (optional), c]`, observed
+`[c, a, b]` has two matches at distance 2 with `c` missing. To ask whether the required steps are there in order,
+align them without the optional ones: they are when every one of them matches.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from stepacc_core.alignment.limits import check_size
-from stepacc_core.alignment.relation import Mask
+from stepacc_core.alignment.engine import best_spans
+from stepacc_core.alignment.limits import Budget, check_size
+from stepacc_core.alignment.matching import NOTHING, claims
+from stepacc_core.alignment.relation import Mask, Pattern
+from stepacc_core.alignment.terms import GroupTerms, Held, Terms
 
 Agreement = Callable[[int, int, int], int]
 """Tells how many checks hold for an element, its member (0 for a plain step) and an observed step that satisfies it."""
@@ -90,152 +100,97 @@ def align_reference(
     Args:
         elements: the reference; groups may be empty.
         size: how many steps were observed.
-        agreement: asked only for steps that have checks, with observed steps that satisfy them; it answers with a
-            number from 0 to the step's `checks`. Without it no check holds.
+        agreement: asked only for steps that have checks, with observed steps that satisfy them, and more than once
+            for the same; it answers with a number from 0 to the step's `checks`. Without it no check holds.
 
     Raises:
-        ScoringError: `too_large`.
+        ScoringError: `too_large`, as for `align`.
     """
-    check_size(sum(len(element) if isinstance(element, tuple) else 1 for element in elements), size)
-    return _Table(elements, size, agreement or _nothing_holds).alignment()
+    check_size(sum([len(element) if isinstance(element, tuple) else 1 for element in elements]), size)
+    indices = [index for index, element in enumerate(elements) if element != ()]
+    given = [elements[index] for index in indices]
+    terms = _terms(given, indices, agreement)
+    patterns: list[Pattern] = [
+        tuple([member.mask for member in element]) if isinstance(element, tuple) else element.mask for element in given
+    ]
+    distance, spans = best_spans(patterns, size, terms)
+    operations: list[Operation] = []
+    done = 0
+    for at, (start, end) in enumerate(spans):
+        operations += [Operation("insert", None, None, position) for position in range(done, start)]
+        done = end
+        element = given[at]
+        if isinstance(element, tuple):
+            claimed = _claimed(element, terms.groups.get(at), start, end)
+            operations += _group(indices[at], element, claimed, start)
+        elif start < end:
+            operations.append(Operation("match" if element.mask >> start & 1 else "substitute", indices[at], 0, start))
+        elif not element.optional:
+            operations.append(Operation("delete", indices[at], 0, None))
+    operations += [Operation("insert", None, None, position) for position in range(done, size)]
+    holding, checks = _checks(elements, operations, agreement)
+    return ReferenceAlignment(distance, len(operations) - distance, holding, checks, operations)
 
 
-def _nothing_holds(_element: int, _member: int, _observed: int) -> int:
-    return 0
+def _terms(given: list[ReferenceElement], indices: list[int], agreement: Agreement | None) -> Terms:
+    optional: set[int] = set()
+    groups: dict[int, GroupTerms] = {}
+    held: dict[int, Held] = {}
+    steps = [element if isinstance(element, tuple) else (element,) for element in given]
+    checks = [max([member.checks for member in members]) if agreement else 0 for members in steps]
+    most = max(checks, default=0)
+    for at, element in enumerate(given):
+        if not isinstance(element, tuple):
+            if element.optional:
+                optional.add(at)
+            if agreement and checks[at]:
+                held[at] = partial(agreement, indices[at], 0)
+        elif checks[at] or any(member.optional for member in element):
+            checked = partial(_held, agreement, indices[at], element) if agreement and checks[at] else None
+            masks, absent = tuple([member.mask for member in element]), tuple([member.optional for member in element])
+            groups[at] = GroupTerms(masks, absent, checked, most)
+    return Terms(frozenset(optional), groups, held, most)
 
 
-_Value = tuple[int, int, int, int, int]
-"""Distance, observed steps without match, checks not holding on matches, lengths of windows, start of the next."""
-
-_Move = tuple[str, int]
+def _held(agreement: Agreement, index: int, members: tuple[ReferenceStep, ...], member: int, observed: int) -> int:
+    return agreement(index, member, observed) if members[member].checks else 0
 
 
-class _Table:
-    """The best that can follow each place, from the end back to the start."""
+def _claimed(members: tuple[ReferenceStep, ...], terms: GroupTerms | None, start: int, end: int) -> list[int]:
+    """Return for each step of a window the index of the member it matches, or -1."""
+    if terms is None:
+        return claims([member.mask for member in members], start, end)
+    from stepacc_core.alignment.assignment import Assignment  # noqa: PLC0415 -- slow to import
 
-    def __init__(self, elements: Sequence[ReferenceElement], size: int, agreement: Agreement) -> None:
-        self._elements = elements
-        self._size = size
-        self._agreement = agreement
-        steps = [step for element in elements for step in (element if isinstance(element, tuple) else (element,))]
-        self._most = max((step.checks for step in steps), default=0)
-
-    def alignment(self) -> ReferenceAlignment:
-        """Fill the table and follow the best moves."""
-        below: list[_Value] = [(self._size - column, self._size - column, 0, 0, 0) for column in range(self._size + 1)]
-        moves: list[list[_Move]] = []
-        for index in range(len(self._elements) - 1, -1, -1):
-            below, row = self._row(index, below)
-            moves.append(row)
-        moves.reverse()
-        operations: list[Operation] = []
-        column = 0
-        for index in range(len(self._elements)):
-            while moves[index][column][0] == "extra":
-                operations.append(Operation("insert", None, None, column))
-                column += 1
-            kind, end = moves[index][column]
-            element = self._elements[index]
-            if isinstance(element, tuple):
-                operations += self._group(index, element, column, end)
-            elif kind == "pair":
-                op: Literal["match", "substitute"] = "match" if element.mask >> column & 1 else "substitute"
-                operations.append(Operation(op, index, 0, column))
-            elif not element.optional:
-                operations.append(Operation("delete", index, 0, None))
-            column = end
-        operations += [Operation("insert", None, None, position) for position in range(column, self._size)]
-        return self._counted(operations)
-
-    def _counted(self, operations: list[Operation]) -> ReferenceAlignment:
-        matches = holding = checks = 0
-        for operation in operations:
-            if operation.op == "match":
-                assert operation.element is not None  # noqa: S101 -- for the type checker
-                assert operation.member is not None  # noqa: S101
-                assert operation.observed is not None  # noqa: S101
-                matches += 1
-                checks += self._step(operation.element, operation.member).checks
-                holding += self._held(operation.element, operation.member, operation.observed)
-        return ReferenceAlignment(len(operations) - matches, matches, holding, checks, operations)
-
-    def _step(self, index: int, member: int) -> ReferenceStep:
-        element = self._elements[index]
-        return element[member] if isinstance(element, tuple) else element
-
-    def _held(self, index: int, member: int, observed: int) -> int:
-        return self._agreement(index, member, observed) if self._step(index, member).checks else 0
-
-    def _row(self, index: int, below: list[_Value]) -> tuple[list[_Value], list[_Move]]:
-        element = self._elements[index]
-        if element == ():
-            return below, [("window", column) for column in range(self._size + 1)]
-        values: list[_Value] = []
-        moves: list[_Move] = []
-        for column in range(self._size, -1, -1):
-            options: list[tuple[_Value, int, _Move]] = []
-            if values:
-                options.append((_plus(values[-1], (1, 1, 0, 0)), 1, ("extra", column + 1)))
-            if isinstance(element, tuple):
-                for end in range(column, self._size + 1):
-                    distance, unmatched, missed, _ = self._window(index, element, column, end)
-                    value = _plus(below[end], (distance, unmatched, missed, end - column))
-                    options.append(((*value[:4], column), 2 + end - column, ("window", end)))
-            else:
-                options.append((_plus(below[column], (0 if element.optional else 1, 0, 0, 0)), 2, ("missing", column)))
-                if column < self._size and element.mask >> column & 1:
-                    missed = self._most - self._held(index, 0, column)
-                    options.append((_plus(below[column + 1], (0, 0, missed, 0)), 0, ("pair", column + 1)))
-                elif column < self._size and not element.optional:
-                    options.append((_plus(below[column + 1], (1, 1, 0, 0)), 0, ("pair", column + 1)))
-            value, _, move = min(options)
-            values.append(value)
-            moves.append(move)
-        return values[::-1], moves[::-1]
-
-    def _window(
-        self, index: int, members: tuple[ReferenceStep, ...], start: int, end: int
-    ) -> tuple[int, int, int, dict[int, int]]:
-        """Return distance, unmatched steps and checks not holding of a window, and which member each step takes."""
-        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 -- slow to import
-
-        taken: dict[int, int] = {}
-        if members and end > start:
-            best = self._most * len(members) + 1
-            weights = [
-                [
-                    best * (len(members) + 2 - member.optional) + self._held(index, at, position)
-                    if member.mask >> position & 1
-                    else 0
-                    for position in range(start, end)
-                ]
-                for at, member in enumerate(members)
-            ]
-            rows, columns = linear_sum_assignment(weights, maximize=True)
-            taken = {
-                start + int(column): int(row)
-                for row, column in zip(rows, columns, strict=True)
-                if members[row].mask >> (start + int(column)) & 1
-            }
-        missing = sum(not member.optional for at, member in enumerate(members) if at not in set(taken.values()))
-        unmatched = end - start - len(taken)
-        missed = sum(self._most - self._held(index, at, position) for position, at in taken.items())
-        return max(missing, unmatched), unmatched, missed, taken
-
-    def _group(self, index: int, members: tuple[ReferenceStep, ...], start: int, end: int) -> list[Operation]:
-        taken = self._window(index, members, start, end)[3]
-        held = set(taken.values())
-        missing = iter([at for at, member in enumerate(members) if not member.optional and at not in held])
-        made = []
-        for position in range(start, end):
-            if position in taken:
-                made.append(Operation("match", index, taken[position], position, index))
-            elif (at := next(missing, None)) is not None:
-                made.append(Operation("substitute", index, at, position, index))
-            else:
-                made.append(Operation("insert", None, None, position, index))
-        return made + [Operation("delete", index, at, None, index) for at in missing]
+    pairs = Assignment(terms, start, end, Budget()).pairs(start, end)
+    return [pairs.get(position, NOTHING) for position in range(start, end)]
 
 
-def _plus(value: _Value, more: tuple[int, int, int, int]) -> _Value:
-    return value[0] + more[0], value[1] + more[1], value[2] + more[2], value[3] + more[3], value[4]
+def _group(index: int, members: tuple[ReferenceStep, ...], claimed: list[int], start: int) -> list[Operation]:
+    held = set(claimed)
+    missing = iter([at for at, member in enumerate(members) if not member.optional and at not in held])
+    made = []
+    for position, member in enumerate(claimed, start):
+        if member != NOTHING:
+            made.append(Operation("match", index, member, position, index))
+        elif (at := next(missing, None)) is not None:
+            made.append(Operation("substitute", index, at, position, index))
+        else:
+            made.append(Operation("insert", None, None, position, index))
+    return made + [Operation("delete", index, at, None, index) for at in missing]
+
+
+def _checks(
+    elements: Sequence[ReferenceElement], operations: list[Operation], agreement: Agreement | None
+) -> tuple[int, int]:
+    """Return how many checks hold on the matched steps, and how many they have."""
+    holding = checks = 0
+    for operation in operations:
+        if operation.op != "match" or operation.element is None or operation.member is None:
+            continue
+        element = elements[operation.element]
+        step = element[operation.member] if isinstance(element, tuple) else element
+        checks += step.checks
+        if step.checks and agreement and operation.observed is not None:
+            holding += agreement(operation.element, operation.member, operation.observed)
+    return holding, checks

@@ -11,19 +11,28 @@ from typing import NamedTuple
 
 
 class Weights(NamedTuple):
-    """What a window of a group costs: `missing * cost + substitutes * swap + steps * length`.
+    """What a window costs: `distance * cost + unmatched * swap + matched * same + steps * length`.
 
-    Here missing is `max(members, steps) - matched`, substitutes is `min(members, steps) - matched`.
+    Here distance is `max(members, steps) - matched`, and unmatched is `steps - matched`.
+
+    Attributes:
+        cost: of each entry that is no match.
+        swap: of each observed step that matches nothing.
+        check: of each check that does not hold on a match.
+        same: of each match of a step without checks.
+        length: of each step in a window.
     """
 
     cost: int
-    swap: int
-    length: int
+    swap: int = 0
+    check: int = 0
+    same: int = 0
+    length: int = 0
 
     def window(self, members: int, steps: int, matched: int) -> int:
-        """Return the cost of one window."""
-        more, less = (members, steps) if members > steps else (steps, members)
-        return (more - matched) * self.cost + (less - matched) * self.swap + steps * self.length
+        """Return the cost of one window of a group without checks."""
+        more = max(members, steps)
+        return (more - matched) * self.cost + (steps - matched) * self.swap + matched * self.same + steps * self.length
 
 
 def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for speed
@@ -35,14 +44,14 @@ def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for spe
         begins: what it costs to be at each place before the window, -1 where the window cannot begin.
         gains: for the step after each place, the first begin whose window it adds a match to, or -1.
         members: the size of the group.
-        weights: what windows cost; `cost >= swap >= 0`.
+        weights: what windows cost.
 
     Returns:
         The least cost at each place of `begins`, -1 as long as no window can have begun.
     """
-    rise = weights.cost + weights.length
-    spare = weights.cost - weights.swap
-    match = weights.cost + weights.swap
+    rise = weights.cost + weights.swap + weights.length
+    spare = weights.cost
+    match = weights.cost + weights.swap - weights.same
     empty = members * weights.cost
     places = len(begins)
     parent = list(range(places + 1))
