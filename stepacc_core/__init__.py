@@ -1,8 +1,8 @@
 """Score the steps an AI agent took against those it was expected to take.
 
 Raw spans of any known trace convention become canonical spans, a partition (one trace or one session) becomes an
-ordered sequence of steps, and a metric aligns it with the expected trajectory. `step_accuracy` does the last part for
-steps you already have; `get_metric` gives a versioned metric that scores whole partitions.
+ordered sequence of steps, and a metric aligns it with the expected trajectory. `step_accuracy` and `trajectory_match`
+do the last part for steps you already have; `get_metric` gives a versioned metric that scores whole partitions.
 """
 
 from importlib import import_module
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stepacc_core.errors import StepaccError
     from stepacc_core.metrics import get_metric, register, registered_metrics
     from stepacc_core.metrics.step_accuracy import step_accuracy
+    from stepacc_core.metrics.trajectory_match import trajectory_match
     from stepacc_core.model import CanonicalPartition, CanonicalSpan, Result, Step
     from stepacc_core.partition_json import dump_partition, load_partition
 
@@ -30,6 +31,7 @@ __all__ = [
     "register",
     "registered_metrics",
     "step_accuracy",
+    "trajectory_match",
 ]
 
 _HOMES = {
@@ -44,6 +46,7 @@ _HOMES = {
     "register": "metrics",
     "registered_metrics": "metrics",
     "step_accuracy": "metrics.step_accuracy",
+    "trajectory_match": "metrics.trajectory_match",
 }
 
 

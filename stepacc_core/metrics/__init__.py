@@ -4,7 +4,7 @@ The built-in metrics are registered on import. A package of your own names its m
 (`stepacc_core.metrics.entry_points`); code that is no package registers it with `register`.
 """
 
-from stepacc_core.metrics import step_accuracy, step_accuracy_v1
+from stepacc_core.metrics import step_accuracy, step_accuracy_v1, trajectory_match
 from stepacc_core.metrics.base import Evaluation, Metric, Reference, build_config, config_hash, evaluate
 from stepacc_core.metrics.manifest import Manifest, load_manifest
 from stepacc_core.metrics.registry import get_metric, metric_problems, register, registered_metrics
@@ -24,5 +24,5 @@ __all__ = [
     "registered_metrics",
 ]
 
-for _module in (step_accuracy_v1, step_accuracy):
+for _module in (step_accuracy_v1, step_accuracy, trajectory_match):
     register(_module.get_trace_metric())

@@ -12,7 +12,8 @@ import click
 from stepacc_core import CanonicalPartition, get_metric
 from stepacc_core.annotations import Annotation, annotation_in_force
 from stepacc_core.metrics import Evaluation, build_config, evaluate
-from stepacc_core.model import AnnotationRef, PartitionType
+from stepacc_core.metrics.manifest import AnnotationKey
+from stepacc_core.model import AnnotationRef, Member, PartitionType, Result
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.files import all_partitions, files_argument, parse_setting, read_trace_files, report_problems
@@ -64,15 +65,17 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     with refused_as_usage():
         scorer = get_metric(metric, metric_version)
         config = build_config(scorer, dict(parse_setting(text) for text in settings))
+    key: AnnotationKey = scorer.manifest.annotation_key or "expected_steps"
     annotations = [annotation for path in annotation_files for annotation in read_annotations(path)]
     found = read_trace_files(files)
     traces = found.traces(reading.settings)
-    wanted = set(partition_types) or {annotation.target.partition_type for annotation in annotations} or {"trace"}
+    spoken_of = {annotation.target.partition_type for annotation in annotations if annotation.key == key}
+    wanted = set(partition_types) or spoken_of or {"trace"}
     read = [partition for partition in all_partitions(traces) if partition.partition_type in wanted]
     # A ready-made partition says itself what is to be scored.
     made = [partition for partition in found.partitions if partition.partition_type in (partition_types or _ALL_TYPES)]
     statuses: Counter[str] = Counter()
-    for partition in _annotated([*made, *read], annotations):
+    for partition in _annotated([*made, *read], annotations, key):
         evaluation = evaluate(scorer, apply_policy(partition, reading.policy), config)
         statuses[evaluation.result.status] += 1
         emit_json(_row(partition, evaluation, scorer.manifest.name, scorer.manifest.version))
@@ -82,32 +85,43 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     sys.exit(1 if found.problems or statuses["failed"] else 0)
 
 
-def _annotated(partitions: Iterable[CanonicalPartition], annotations: list[Annotation]) -> Iterator[CanonicalPartition]:
+def _annotated(
+    partitions: Iterable[CanonicalPartition], annotations: list[Annotation], key: AnnotationKey
+) -> Iterator[CanonicalPartition]:
     """Fill the column of partitions that have none; the id of such an annotation is its number in the files."""
     numbers = {id(annotation): number for number, annotation in enumerate(annotations, start=1)}
     for partition in partitions:
-        found = None if partition.expected_steps is not None else annotation_in_force(annotations, partition)
+        found = None if getattr(partition, key) is not None else annotation_in_force(annotations, partition, key)
         if found is None:
             yield partition
         else:
             reference = AnnotationRef(id=numbers[id(found)], revision=1)
-            yield dataclasses.replace(partition, expected_steps=found.value, annotation=reference)
+            yield dataclasses.replace(partition, annotation=reference, **{key: found.value})
 
 
 def _row(partition: CanonicalPartition, evaluation: Evaluation, metric: str, version: str) -> dict[str, Any]:
     result = evaluation.result
-    return {
+    row = {
         "partition_type": partition.partition_type,
         "partition_id": partition.partition_id,
         "session_id": partition.session_id,
         "task_id": partition.task_id,
         "metric": metric,
         "metric_version": version,
+        **_outcome(result),
+        "expected_from": evaluation.reference.origin if evaluation.reference else None,
+        "annotation": result.metadata.get("annotation"),
+    }
+    if result.family:
+        row["family"] = [{"metric": member.name, **_outcome(member)} for member in result.family]
+    return row
+
+
+def _outcome(result: Result | Member) -> dict[str, Any]:
+    return {
         "status": result.status,
         "code": result.code,
         "reason": str(result.error) if result.error else result.reason,
         "score": result.score,
         "metadata": result.metadata,
-        "expected_from": evaluation.reference.origin if evaluation.reference else None,
-        "annotation": result.metadata.get("annotation"),
     }

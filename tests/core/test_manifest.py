@@ -51,7 +51,9 @@ def test_the_manifest_states_the_facts_of_the_contract() -> None:
     assert set(document["metric_metadata"]) == {"summary", "methodology", "score_semantics", "worked_example"}
 
 
-@pytest.mark.parametrize("metric", registered_metrics(), ids=lambda metric: metric.manifest.version)
+@pytest.mark.parametrize(
+    "metric", registered_metrics(), ids=lambda metric: f"{metric.manifest.name} {metric.manifest.version}"
+)
 def test_the_entrypoint_of_a_manifest_gives_that_metric(metric: Any) -> None:
     module, _, function = metric.manifest.entrypoint.rpartition(".")
 
@@ -72,7 +74,11 @@ def test_the_first_version_has_no_scoring_method_in_its_config() -> None:
 def test_the_newest_version_is_the_default_and_others_are_asked_for_by_number() -> None:
     assert get_metric("agent.step_accuracy").manifest.version == "2.0.0"
     assert get_metric("agent.step_accuracy", "1.0.0").manifest.version == "1.0.0"
-    assert [metric.manifest.version for metric in registered_metrics()] == ["1.0.0", "2.0.0"]
+    assert [(metric.manifest.name, metric.manifest.version) for metric in registered_metrics()] == [
+        ("agent.step_accuracy", "1.0.0"),
+        ("agent.step_accuracy", "2.0.0"),
+        ("agent.trajectory_match", "1.0.0"),
+    ]
 
 
 def test_an_unknown_metric_or_version_is_told_the_known_ones() -> None:

@@ -29,7 +29,7 @@ class Metric:
     def score(self, partition, config):
         return Result("scored", 0.5)
 """
-BUILT_IN = {("agent.step_accuracy", "1.0.0"), ("agent.step_accuracy", "2.0.0")}
+BUILT_IN = {("agent.step_accuracy", "1.0.0"), ("agent.step_accuracy", "2.0.0"), ("agent.trajectory_match", "1.0.0")}
 
 Install = Callable[..., None]
 
