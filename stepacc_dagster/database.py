@@ -79,17 +79,18 @@ def connect_engine(url: str) -> sa.Engine:
 
     Returns:
         The engine; its connections carry the name `stepacc` and give up after ten seconds, unless
-        the URL says otherwise.
+        the URL says otherwise. They prepare no statements, which a pooler would lose or mix up.
 
     Raises:
         DatabaseUrlError: the URL is of no use.
     """
     parsed = make_url(normalise_url(url))
     # The encoding is named for a database without one of its own (SQL_ASCII), whose texts would come as bytes.
-    defaults: dict[str, str | int] = {
+    defaults: dict[str, str | int | None] = {
         "application_name": "stepacc",
         "client_encoding": "UTF8",
         "connect_timeout": 10,
+        "prepare_threshold": None,
     }
     return sa.create_engine(
         parsed,

@@ -43,9 +43,11 @@ def query(statement: str | None, *, as_json: bool) -> None:
     text = statement or sys.stdin.read()
     with open_storage() as engine, engine.connect() as connection:
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-        # Prepared, since that takes one statement only: a COMMIT before another would end the reading.
+        # In a pipeline, since that takes one statement only: a COMMIT before another would end the reading.
+        driver = driver_connection(connection)
         try:
-            cursor = driver_connection(connection).execute(text.encode(), prepare=True)
+            with driver.pipeline():
+                cursor = driver.execute(text.encode())
         except psycopg.Error as error:
             msg = f"The database says: {str(error).partition(chr(10))[0]}."
             raise click.ClickException(msg) from None
