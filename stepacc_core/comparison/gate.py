@@ -1,0 +1,214 @@
+"""The decision of a gate: do these scores pass, and why, in one sentence."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stepacc_core.comparison.against import judge_against
+from stepacc_core.comparison.baselines import AgainstBaseline, Baseline
+from stepacc_core.comparison.forbidden import Forbidden
+from stepacc_core.comparison.observations import Counts, Observation, Selection
+from stepacc_core.comparison.outcomes import Outcome, Status, number, some
+from stepacc_core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """What scores must meet; None or False: nothing is asked of that.
+
+    Args:
+        min_mean: least mean of the scores, absolute.
+        min_coverage: least share of the known occurrences that have a score, 0 to 1.
+        min_scored: least number of scores, 1 or more; an empty selection never passes.
+        no_forbidden: whether no step that a reference forbids may have run.
+        against_baseline: whether the scores must be no worse than a baseline beyond noise.
+        margin: by how much they may fall below the baseline, in units of the score, 0 or more.
+        alpha: chance of failing the baseline where nothing fell; above 0, at most 0.5.
+        shared_references: compare what has the same expectation as in the baseline and leave out the rest, instead of
+            refusing.
+
+    Raises:
+        ConfigError: a value is out of its range, or nothing is asked.
+    """
+
+    min_mean: float | None = None
+    min_coverage: float | None = None
+    min_scored: int = 1
+    no_forbidden: bool = False
+    against_baseline: bool = False
+    margin: float = 0.0
+    alpha: float = 0.05
+    shared_references: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be met, or says nothing."""
+        self._refuse("min_mean", self.min_mean, within=(0, 1))
+        self._refuse("min_coverage", self.min_coverage, within=(0, 1))
+        self._refuse("margin", self.margin, within=(0, 1))
+        self._refuse("min_scored", self.min_scored, within=(1, 2**63))
+        if not 0 < self.alpha <= 0.5:  # noqa: PLR2004 (beyond it, a drop would be more likely than not)
+            msg = f"alpha is {self.alpha}; use more than 0 and at most 0.5, such as 0.05."
+            raise ConfigError(msg, "alpha")
+        asked = (self.min_mean is not None, self.min_coverage is not None, self.no_forbidden, self.against_baseline)
+        if not any((*asked, self.min_scored > 1)):
+            msg = (
+                "The gate asks for nothing; give one of min_mean, min_coverage, min_scored, no_forbidden and a "
+                "baseline."
+            )
+            raise ConfigError(msg)
+
+    def _refuse(self, name: str, value: float | None, within: tuple[float, float]) -> None:
+        low, high = within
+        if value is not None and not low <= value <= high:
+            most = "or more" if high > 1 else f"to {high}"
+            msg = f"{name} is {value}; use {low} {most}."
+            raise ConfigError(msg, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a gate judges.
+
+    Attributes:
+        selection: which scores.
+        observations: the current evaluation of each of its occurrences.
+        without_row: known occurrences without an evaluation: nobody annotated them and the source skips those, they
+            still go on, or they were not evaluated yet.
+        forbidden: occurrences in which something forbidden ran; None where the metric does not look for that.
+    """
+
+    selection: Selection
+    observations: tuple[Observation, ...]
+    without_row: int = 0
+    forbidden: tuple[Forbidden, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a gate opens, and why."""
+
+    evidence: Evidence
+    counts: Counts
+    outcomes: tuple[Outcome, ...]
+    baseline: Baseline | None = None
+    against: AgainstBaseline | None = field(default=None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every criterion is met."""
+        return all(each.status == "passed" for each in self.outcomes)
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the known occurrences that have a score; None where there are none."""
+        known = self.counts.total + self.evidence.without_row
+        return self.counts.scored / known if known else None
+
+    @property
+    def reason(self) -> str:
+        """The decision in one sentence: what failed, or else what was met."""
+        status: Status = "passed" if self.passed else "failed"
+        told = [each.reason for each in self.outcomes if (each.status == "passed") is self.passed]
+        return f"The gate {status}: {'; '.join(told)}."
+
+
+def decide(criteria: Criteria, evidence: Evidence, baseline: Baseline | None = None) -> Decision:
+    """Judge scores by criteria.
+
+    Args:
+        criteria: what is asked.
+        evidence: the scores.
+        baseline: what they are compared with, where the criteria ask for it.
+
+    Returns:
+        A decision with one outcome for each criterion, and one for the number of scores, which is always asked.
+    """
+    counts = Counts.of(evidence.observations)
+    against, told = None, []
+    if criteria.against_baseline:
+        if baseline is None:
+            msg = "The criteria ask for a comparison with a baseline, and none is given; give one."
+            raise ConfigError(msg, "baseline")
+        against, outcome = judge_against(
+            baseline,
+            evidence.selection,
+            evidence.observations,
+            alpha=criteria.alpha,
+            margin=criteria.margin,
+            shared_references=criteria.shared_references,
+        )
+        told = [outcome]
+    outcomes = (*_absolute(criteria, evidence, counts), *told)
+    return Decision(evidence, counts, outcomes, baseline if criteria.against_baseline else None, against)
+
+
+def _absolute(criteria: Criteria, evidence: Evidence, counts: Counts) -> Iterator[Outcome]:
+    yield _scored(criteria.min_scored, evidence, counts)
+    if criteria.min_mean is not None:
+        yield _floor(criteria.min_mean, counts)
+    if criteria.min_coverage is not None:
+        yield _covered(criteria.min_coverage, evidence, counts)
+    if criteria.no_forbidden:
+        yield _forbidden(evidence, counts)
+
+
+def _scored(least: int, evidence: Evidence, counts: Counts) -> Outcome:
+    kind = evidence.selection.partition_type
+    status: Status = "passed" if counts.scored >= least else "failed"
+    if counts.scored >= least:
+        reason = f"{some(counts.scored, kind)} scored"
+    elif not counts.total:
+        reason = f"nothing was evaluated in {evidence.selection}"
+    else:
+        reason = f"only {counts.scored} of {some(counts.total, kind)} scored, and at least {least} must be"
+    return Outcome("scored", status, reason, counts.scored, least)
+
+
+def _floor(least: float, counts: Counts) -> Outcome:
+    if counts.mean is None:
+        return Outcome("mean", "failed", f"there is no score to make a mean of at least {least:g}", None, least)
+    if counts.mean >= least:
+        return Outcome("mean", "passed", f"the mean {number(counts.mean)} is at least {least:g}", counts.mean, least)
+    return Outcome("mean", "failed", f"the mean {number(counts.mean)} is below {least:g}", counts.mean, least)
+
+
+def _covered(least: float, evidence: Evidence, counts: Counts) -> Outcome:
+    known = counts.total + evidence.without_row
+    share = counts.scored / known if known else None
+    if share is None:
+        return Outcome("coverage", "failed", "there is nothing to cover", None, least)
+    parts = [
+        f"{count} {name}"
+        for count, name in (
+            (counts.failed, "failed"),
+            (counts.not_applicable, "not applicable"),
+            (evidence.without_row, "without an evaluation"),
+        )
+        if count
+    ]
+    told = f"{counts.scored} of {known} have a score" + (f" ({', '.join(parts)})" if parts else "")
+    if share >= least:
+        return Outcome("coverage", "passed", f"the coverage {number(share)} is at least {least:g}", share, least)
+    return Outcome("coverage", "failed", f"the coverage {number(share)} is below {least:g}: {told}", share, least)
+
+
+def _forbidden(evidence: Evidence, counts: Counts) -> Outcome:
+    kind, found = evidence.selection.partition_type, evidence.forbidden
+    if found is None:
+        reason = (
+            f"{evidence.selection.metric} does not look for forbidden steps; gate a member of agent.trajectory_match, "
+            "such as trajectory_match.passed"
+        )
+        return Outcome("forbidden", "refused", reason, None, 0)
+    if found:
+        return Outcome("forbidden", "failed", f"forbidden steps ran in {_told(found, kind)}", len(found), 0)
+    if not counts.scored:
+        return Outcome("forbidden", "failed", f"no {kind} was scored in which to look for forbidden steps", None, 0)
+    return Outcome("forbidden", "passed", "no forbidden step ran", 0, 0)
+
+
+def _told(found: Sequence[Forbidden], kind: str) -> str:
+    first = found[0]
+    more = "" if len(found) == 1 else f" (in {first.partition_id}: {', '.join(first.steps)})"
+    if len(found) == 1:
+        return f"{kind} {first.partition_id}: {', '.join(first.steps)}"
+    return f"{some(len(found), kind)}{more}"
