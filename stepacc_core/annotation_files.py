@@ -7,90 +7,41 @@ import contextlib
 import csv
 import io
 import json
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
-from stepacc_core.annotations import Annotation, AnnotationTarget, TargetType
-from stepacc_core.errors import AnnotationError, ScoringError
-from stepacc_core.model import PartitionType
+from stepacc_core.annotation_entries import AnnotationFile, AnnotationFileEntry
+from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, Annotation
+from stepacc_core.errors import AnnotationError
 from stepacc_core.shown import shown
-from stepacc_core.trajectory import parse_trajectory
+from stepacc_core.unique_keys import unique_keys
 
 FileFormat = Literal["yaml", "json", "csv"]
 
-_CSV_COLUMNS = ("source", "target_type", "target_id", "partition_type", "expected_steps", "author", "note")
+_CSV_COLUMNS = ("source", "target_type", "target_id", "partition_type", *KEYS, "author", "note")
 
 
 class _Loader(yaml.SafeLoader):
-    """A safe loader that refuses a mapping with a key twice, of which YAML would keep the last."""
+    """A safe loader for what becomes JSON.
+
+    It refuses a mapping with a key twice, of which YAML would keep the last; a key is the text it is written as, though
+    YAML takes `on` and `no` for booleans; and so is a date.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 (PyYAML's signature)
         """Build a mapping, each key of which stands once."""
-        _unique([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+                key.tag = _TEXT
+        unique_keys([(key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode)])
         return super().construct_mapping(node, deep)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of pairs, each key of which stands once."""
-    unique = dict(pairs)
-    if len(unique) != len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        msg = f"the key `{twice}` stands twice in one mapping; keep one"
-        raise ValueError(msg)
-    return unique
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, str_min_length=1)
-
-
-class _Target(_Strict):
-    type: TargetType
-    id: str
-
-
-class _Entry(_Strict):
-    target: _Target
-    partition_type: PartitionType | None = None
-    expected_steps: list[Any]
-    source: str | None = None
-    author: str | None = None
-    note: str | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        try:
-            parse_trajectory(self.expected_steps)
-        except ScoringError as error:
-            raise ValueError(error.message.rstrip(".")) from None
-        own = None if self.target.type == "task" else self.target.type
-        if own and self.partition_type not in (None, own):
-            msg = (
-                f"partition_type {self.partition_type!r} does not fit a target of type {own!r}; "
-                f"write {own!r} or leave it out"
-            )
-            raise ValueError(msg)
-        return self
-
-    def annotation(self, source: str | None) -> Annotation:
-        own: PartitionType = "session" if self.target.type == "session" else "trace"
-        target = AnnotationTarget(self.target.type, self.target.id, self.partition_type or own)
-        return Annotation(
-            target=target,
-            value=self.expected_steps,
-            source=self.source or source,
-            author=self.author,
-            note=self.note,
-        )
-
-
-class _Document(_Strict):
-    source: str | None = None
-    annotations: list[Any] = Field(min_length=1)
+_MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: node.value)
 
 
 def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple[Annotation, ...]:
@@ -99,8 +50,11 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
     Args:
         text: the file's content.
         file_format: `yaml`, `json` or `csv`. In CSV the columns are source, target_type, target_id, partition_type,
-            expected_steps (JSON text), author and note; empty cells are absent values.
+            expected_steps and reference_trajectories (JSON text), author and note; empty cells are absent values.
         name: what to call the file in messages.
+
+    Returns:
+        The annotations in the order of the file; an entry with both keys makes one for each.
 
     Raises:
         AnnotationError: the file cannot be read, an entry is bad, or two entries have one target; every bad entry is
@@ -112,14 +66,18 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
     seen: dict[tuple[Any, ...], int] = {}
     for number, raw in enumerate(entries, start=1):
         try:
-            annotation = _Entry.model_validate(raw).annotation(source)
+            made = AnnotationFileEntry.model_validate(raw).annotations(source)
         except ValidationError as error:
             problems.append(f"entry {number}{_target_of(raw)}: {_sentence(error)}")
             continue
-        first = seen.setdefault((annotation.source, annotation.target, annotation.key), number)
-        if first != number:
-            problems.append(f"entry {number}: {annotation.target} was annotated by entry {first} already; keep one")
-        annotations.append(annotation)
+        for annotation in made:
+            first = seen.setdefault((annotation.source, annotation.target, annotation.key), number)
+            if first != number:
+                problems.append(
+                    f"entry {number}: the `{annotation.key}` of {annotation.target} stand in entry {first} already; "
+                    "keep one"
+                )
+        annotations += made
     if problems:
         msg = f"`{name}` is not taken, none of its entries: " + "; ".join(problems) + "."
         raise AnnotationError(msg)
@@ -128,12 +86,17 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
 
 def _document_entries(text: str, file_format: FileFormat, name: str) -> tuple[str | None, list[Any]]:
     try:
-        document = json.loads(text, object_pairs_hook=_unique) if file_format == "json" else yaml.load(text, _Loader)  # noqa: S506 (a safe loader)
+        if file_format == "json":
+            document = json.loads(text, object_pairs_hook=unique_keys)
+        else:
+            document = yaml.load(text, _Loader)  # noqa: S506 (a safe loader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         msg = f"`{name}` is no valid {file_format.upper()}: {error}."
         raise AnnotationError(msg) from None
     try:
-        checked = _Document.model_validate(document if isinstance(document, Mapping) else {"annotations": document})
+        checked = AnnotationFile.model_validate(
+            document if isinstance(document, Mapping) else {"annotations": document}
+        )
     except ValidationError as error:
         msg = f"`{name}` is no annotations file: {_sentence(error)}; write a list under `annotations`."
         raise AnnotationError(msg) from None
@@ -165,11 +128,10 @@ def _csv_entry(row: Mapping[str | None, Any]) -> dict[str, Any]:
     filled = {column: cell for column, cell in row.items() if cell}
     entry: dict[str, Any] = {str(k): v for k, v in filled.items() if not str(k).startswith("target_")}
     entry["target"] = {str(k).removeprefix("target_"): v for k, v in filled.items() if str(k).startswith("target_")}
-    if "expected_steps" in entry:
-        with contextlib.suppress(
-            ValueError, RecursionError
-        ):  # text that is no JSON is refused by the entry's own check
-            entry["expected_steps"] = json.loads(entry["expected_steps"])
+    if EXPECTED_STEPS_KEY in entry:
+        # what is no JSON is refused by the entry's own check, which reads JSON text of references itself
+        with contextlib.suppress(ValueError, RecursionError):
+            entry[EXPECTED_STEPS_KEY] = json.loads(entry[EXPECTED_STEPS_KEY])
     return entry
 
 

@@ -1,4 +1,7 @@
-"""Annotations as people write them: which steps a trace, a session or a task should take (contract, section 11)."""
+"""Annotations as people write them: which steps a trace, a session or a task should take (contract, section 11).
+
+A target has an annotation for each key: `expected_steps` and `reference_trajectories` are revisioned apart.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +13,12 @@ TargetType = Literal["trace", "session", "task"]
 
 EXPECTED_STEPS_KEY = "expected_steps"
 """The annotation key that `agent.step_accuracy` reads."""
+
+REFERENCES_KEY = "reference_trajectories"
+"""The annotation key that `agent.trajectory_match` reads."""
+
+KEYS = (EXPECTED_STEPS_KEY, REFERENCES_KEY)
+"""All annotation keys, in the order in which an entry of a file is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +46,18 @@ class Annotation:
     note: str | None = None
 
 
-def annotation_in_force(annotations: Iterable[Annotation], partition: CanonicalPartition) -> Annotation | None:
+def annotation_in_force(
+    annotations: Iterable[Annotation], partition: CanonicalPartition, key: str = EXPECTED_STEPS_KEY
+) -> Annotation | None:
     """Return the annotation a partition is scored against: one made for itself, else one made for its task.
 
-    Only annotations for the partition's type count. Of several for one target the last wins.
+    Only annotations under the key and for the partition's type count. Of several for one target the last wins.
     """
     own: Annotation | None = None
     of_task: Annotation | None = None
     for annotation in annotations:
         target = annotation.target
-        if target.partition_type != partition.partition_type:
+        if annotation.key != key or target.partition_type != partition.partition_type:
             continue
         if target.type == partition.partition_type and target.id == partition.partition_id:
             own = annotation

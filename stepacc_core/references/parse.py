@@ -13,6 +13,7 @@ from stepacc_core.references.model import TaskReferences
 from stepacc_core.references.plain import plain_json
 from stepacc_core.references.written import is_tag
 from stepacc_core.shown import shown
+from stepacc_core.unique_keys import unique_keys
 
 _ELEMENTS = ("tool", "agent", "any_order")
 _SHOWN = 5
@@ -29,7 +30,7 @@ def parse_references(value: Any) -> TaskReferences:
     Raises:
         ScoringError: `invalid_references`, in a sentence that names reference and key.
     """
-    document, where = _document(_read(value))
+    document, where = _document(authored(value))
     try:
         return References.model_validate(document).made()
     except ValidationError as error:
@@ -38,10 +39,15 @@ def parse_references(value: Any) -> TaskReferences:
     raise _refusal("; ".join(problems[:_SHOWN]) + more)
 
 
-def _read(value: Any) -> Any:
+def authored(value: Any) -> Any:
+    """Return what an author wrote as a JSON value: text parsed, dates as ISO text.
+
+    Raises:
+        ScoringError: `invalid_references`, for what is no JSON value, or too much of it.
+    """
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = json.loads(value, object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
             msg = f"{shown(value)} is no valid JSON ({error}); write an object or a list"
             raise _refusal(msg) from None
@@ -111,4 +117,4 @@ def _dotted(path: tuple[str | int, ...] | list[str | int]) -> str:
 
 
 def _refusal(problem: str) -> ScoringError:
-    return ScoringError(FailureCode.INVALID_REFERENCES, f"The reference trajectories cannot be used: {problem}.")
+    return ScoringError(FailureCode.INVALID_REFERENCES, f"`reference_trajectories` cannot be used: {problem}.")
