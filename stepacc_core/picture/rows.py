@@ -14,6 +14,9 @@ _FOLDED_FROM = {"match": 7}
 _FOLDED_OTHERS = 13
 """A run of as many entries of one kind is folded to a few at each end: what is no match is worth more room."""
 
+_OTHERS = "*"
+"""Name of the check that no argument is given which nobody named."""
+
 _LONGEST_VALUE = 60
 """Characters of an argument that a picture shows."""
 
@@ -37,6 +40,7 @@ class Row:
 
     `expected` and `observed` are names without control characters, None where there is nothing. `group` is the index of
     the unordered group that the entry belongs to. `trace` tells the trace it ran in, None where the metadata does not.
+    `attempts` counts the failed ones before it that were folded into it.
     """
 
     op: str
@@ -45,7 +49,13 @@ class Row:
     group: int | None = None
     trace: str | None = None
     optional: bool = False
+    attempts: int = 0
     differences: tuple[Difference, ...] = ()
+
+    @property
+    def notable(self) -> bool:
+        """Whether there is more to tell than the operation."""
+        return bool(self.differences or self.attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,7 @@ def rows_of(metadata: Mapping[str, Any]) -> tuple[Row, ...]:
             position = at if isinstance(at, int) else position
             trace = traces[position] if 0 <= position < len(traces) else trace
             position += 1
-        group = entry.get("group")
+        group, attempts = entry.get("group"), entry.get("attempts")
         rows.append(
             Row(
                 op=printable(entry["op"]),
@@ -99,6 +109,7 @@ def rows_of(metadata: Mapping[str, Any]) -> tuple[Row, ...]:
                 group=group if isinstance(group, int) else None,
                 trace=trace,
                 optional=bool(entry.get("optional")),
+                attempts=attempts if isinstance(attempts, int) else 0,
                 differences=tuple(_differences(entry.get("checks"))),
             )
         )
@@ -113,13 +124,13 @@ def rows_of(metadata: Mapping[str, Any]) -> tuple[Row, ...]:
 def folded(rows: Sequence[Row], longest: int) -> tuple[Shown, ...]:
     """Fold long runs of one kind, and then the middle of what is still longer than `longest` entries.
 
-    An entry whose arguments differ is in no run.
+    An entry whose arguments differ, or that took attempts, is in no run.
     """
     shown: list[Shown] = []
     for _, entries in groupby(rows, _kind):
         run = list(entries)
         op = run[0].op
-        if run[0].differences or len(run) < _FOLDED_FROM.get(op, _FOLDED_OTHERS):
+        if run[0].notable or len(run) < _FOLDED_FROM.get(op, _FOLDED_OTHERS):
             shown += run
             continue
         kept = _KEPT.get(op, _KEPT_OTHERS)
@@ -133,7 +144,7 @@ def folded(rows: Sequence[Row], longest: int) -> tuple[Shown, ...]:
 
 
 def _kind(row: Row) -> tuple[Any, ...]:
-    return row.op, row.group, row.trace, row.optional, bool(row.differences)
+    return row.op, row.group, row.trace, row.optional, row.notable
 
 
 def _trace_of_each(traces: Any) -> list[str]:
@@ -159,9 +170,12 @@ def _name(value: Any) -> str | None:
 def _differences(checks: Any) -> Iterator[Difference]:
     for check in checks if isinstance(checks, list | tuple) else ():
         if isinstance(check, Mapping) and check.get("holds") is False:
-            name = printable(str(check.get("name", "arguments")))
-            observed = _json(check["actual"]) if "actual" in check else "nothing"
-            yield Difference(name, _json(check.get("expected")), observed)
+            name, given = printable(str(check.get("name"))), check.get("actual")
+            observed = "nothing" if given is None else _json(given)
+            if name == _OTHERS:
+                yield Difference("others", "none", observed)
+            else:
+                yield Difference(name, _json(check.get("expected")), observed)
 
 
 def _json(value: Any) -> str:

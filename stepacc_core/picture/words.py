@@ -1,8 +1,9 @@
 """How the faces of a picture mark and count entries: one place for the signs and the words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from stepacc_core.picture.characters import printable
 from stepacc_core.picture.rows import OMITTED, Fold, Row, Shown
 
 NOTHING = "·"
@@ -27,8 +28,9 @@ def mark(shown: Shown) -> str:
 
 def word(row: Row) -> str:
     """Return what an entry says beside its sign; nothing for a plain match."""
-    if row.differences:
-        return "arguments"
+    if row.notable:
+        attempts = [f"{row.attempts} failed before"] if row.attempts else []
+        return ", ".join([*(["arguments"] if row.differences else []), *attempts])
     if row.optional and row.op == "delete":
         return "not taken"
     return _WORDS.get(row.op, row.op)
@@ -59,7 +61,18 @@ def count_text(metadata: Mapping[str, Any], rows: Iterable[Row]) -> str:
     parts += [f"{differing} with other arguments"] if differing else []
     distance = _number(metadata, "edit_distance", None)
     parts += [] if distance is None else [f"edit distance {distance}"]
-    return ", ".join(parts)
+    return "; ".join([", ".join(parts), *_judgement(metadata)])
+
+
+def _judgement(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what `agent.trajectory_match` says beside the path."""
+    forbidden = metadata.get("forbidden")
+    if isinstance(forbidden, list) and forbidden:
+        sequences = [" then ".join(map(str, seen)) if isinstance(seen, list) else str(seen) for seen in forbidden]
+        yield f"forbidden: {printable(', '.join(sequences))}"
+    match metadata:
+        case {"verdict": str(verdict), "reference": {"name": str(name)}}:
+            yield f"verdict {printable(verdict)} by reference {printable(name)}"
 
 
 def _number(metadata: Mapping[str, Any], name: str, otherwise: int | None) -> int | None:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from stepacc_core import Step, step_accuracy
 from stepacc_core.errors import ResultError
+from stepacc_core.metrics.trajectory_match import trajectory_match
 from stepacc_core.picture import PICTURE_CSS, Picture, has_alignment, picture, picture_html
 
 CASES = Path(__file__).parents[1] / "cases" / "pictures.txt"
@@ -43,6 +44,8 @@ def metadata_of(case: dict[str, Any]) -> dict[str, Any]:
         return case
     expected, observed = case.pop("expected"), case.pop("observed")
     method = case.pop("method", "edit_distance")
+    if isinstance(expected, dict):
+        return trajectory_match(expected, [Step(**step) for step in observed]).metadata
     return step_accuracy(expected, [Step(name) for name in observed], scoring_method=method).metadata | case
 
 
@@ -186,7 +189,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "tool", "x"]), inner),
     max_leaves=4,
 )
-KEYS = ["expected", "actual", "actual_index", "group", "checks", "optional"]
+KEYS = ["attempts", "expected", "actual", "actual_index", "group", "checks", "optional"]
 ENTRIES = st.lists(
     st.builds(
         dict.__or__,
@@ -196,7 +199,10 @@ ENTRIES = st.lists(
     max_size=5,
 )
 OTHERS = st.dictionaries(
-    st.sampled_from(["correct_steps", "total_steps", "edit_distance", "extra_steps", "traces"]), JSON
+    st.sampled_from(
+        ["correct_steps", "total_steps", "edit_distance", "extra_steps", "traces", "forbidden", "verdict", "reference"]
+    ),
+    JSON,
 )
 
 
