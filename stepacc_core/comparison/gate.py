@@ -7,7 +7,7 @@ from stepacc_core.comparison.against import judge_against
 from stepacc_core.comparison.baselines import AgainstBaseline, Baseline
 from stepacc_core.comparison.forbidden import Forbidden
 from stepacc_core.comparison.observations import Counts, Observation, Selection
-from stepacc_core.comparison.outcomes import Outcome, Status, number, some
+from stepacc_core.comparison.outcomes import Outcome, Status, meets, number, number_below, some
 from stepacc_core.errors import ConfigError
 
 
@@ -166,9 +166,11 @@ def _scored(least: int, evidence: Evidence, counts: Counts) -> Outcome:
 def _floor(least: float, counts: Counts) -> Outcome:
     if counts.mean is None:
         return Outcome("mean", "failed", f"there is no score to make a mean of at least {least:g}", None, least)
-    if counts.mean >= least:
+    if meets(counts.mean, least):
         return Outcome("mean", "passed", f"the mean {number(counts.mean)} is at least {least:g}", counts.mean, least)
-    return Outcome("mean", "failed", f"the mean {number(counts.mean)} is below {least:g}", counts.mean, least)
+    return Outcome(
+        "mean", "failed", f"the mean {number_below(counts.mean, least)} is below {least:g}", counts.mean, least
+    )
 
 
 def _covered(least: float, evidence: Evidence, counts: Counts) -> Outcome:
@@ -186,9 +188,11 @@ def _covered(least: float, evidence: Evidence, counts: Counts) -> Outcome:
         if count
     ]
     told = f"{counts.scored} of {known} have a score" + (f" ({', '.join(parts)})" if parts else "")
-    if share >= least:
+    if meets(share, least):
         return Outcome("coverage", "passed", f"the coverage {number(share)} is at least {least:g}", share, least)
-    return Outcome("coverage", "failed", f"the coverage {number(share)} is below {least:g}: {told}", share, least)
+    return Outcome(
+        "coverage", "failed", f"the coverage {number_below(share, least)} is below {least:g}: {told}", share, least
+    )
 
 
 def _forbidden(evidence: Evidence, counts: Counts) -> Outcome:

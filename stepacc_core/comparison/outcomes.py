@@ -7,6 +7,8 @@ Status = Literal["passed", "failed", "refused"]
 CriterionName = Literal["scored", "mean", "coverage", "forbidden", "baseline"]
 
 _DIGITS = 3
+_TIE = 1e-9
+"""A value this far below what was asked meets it; such differences are of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,19 @@ class Outcome:
 def number(value: float) -> str:
     """Return a number as people read it."""
     return f"{value:.{_DIGITS}f}"
+
+
+def meets(value: float, least: float) -> bool:
+    """Tell whether a value is at least what was asked."""
+    return value >= least - _TIE
+
+
+def number_below(value: float, least: float) -> str:
+    """Return a number that does not meet what was asked, with as many digits as it takes to see that."""
+    digits = _DIGITS
+    while float(f"{value:.{digits}f}") >= least and value < least:
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 def some(count: int, noun: str) -> str:
