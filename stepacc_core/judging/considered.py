@@ -1,13 +1,19 @@
 """What of the observed steps is compared: without ignored steps and repeated attempts, and what of it is forbidden."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepacc_core.judging.canonical import call_of
 from stepacc_core.judging.relation import satisfies, steps_of
 from stepacc_core.model import Step
 from stepacc_core.names import matches
-from stepacc_core.references import ReferenceTrajectory, TaskReferences
+from stepacc_core.references import (
+    ReferenceElement,
+    ReferenceGroup,
+    ReferenceStep,
+    ReferenceTrajectory,
+    TaskReferences,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +28,14 @@ class ForbiddenSeen:
 class Considered:
     """The observed steps without the ignored ones, and what was found on the way.
 
-    `barred` holds the names that are forbidden by themselves: such steps are never ignored and match nothing.
+    `ignore` holds the ignored names. `barred` holds those that are forbidden by themselves: such steps are never
+    ignored, and match nothing.
     """
 
     steps: tuple[Step, ...]
     ignored: tuple[Step, ...]
     forbidden: tuple[ForbiddenSeen, ...]
+    ignore: tuple[str, ...]
     barred: tuple[str, ...]
 
 
@@ -54,7 +62,22 @@ def consider(steps: Sequence[Step], references: TaskReferences) -> Considered:
         for sequence in references.forbidden
         if (found := _first_occurrence(sequence, steps)) is not None
     )
-    return Considered(tuple(kept), tuple(ignored), seen, barred)
+    return Considered(tuple(kept), tuple(ignored), seen, references.ignore, barred)
+
+
+def without_ignored(reference: ReferenceTrajectory, names: Sequence[str]) -> ReferenceTrajectory:
+    """Leave ignored steps out of a reference too: what is no step cannot be required."""
+
+    def kept(step: ReferenceStep) -> bool:
+        return not any(matches(name, step.name, step.kind or "TOOL") for name in names)
+
+    elements: list[ReferenceElement] = []
+    for element in reference.elements:
+        if isinstance(element, ReferenceGroup):
+            elements.append(ReferenceGroup(tuple(filter(kept, element.members))))
+        elif kept(element):
+            elements.append(element)
+    return replace(reference, elements=tuple(elements))
 
 
 def fold_attempts(steps: tuple[Step, ...], reference: ReferenceTrajectory) -> Attempts:

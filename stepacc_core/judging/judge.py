@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from stepacc_core.alignment import ReferenceAlignment, align_reference
-from stepacc_core.judging.considered import Attempts, Considered, fold_attempts
+from stepacc_core.judging.considered import Attempts, Considered, fold_attempts, without_ignored
 from stepacc_core.judging.counts import Counts, count
 from stepacc_core.judging.modes import holds_exactly, holds_in_order
 from stepacc_core.judging.relation import Relation
@@ -79,6 +80,7 @@ def judge(considered: Considered, reference: ReferenceTrajectory) -> Judged:
     Raises:
         ScoringError: `too_large`.
     """
+    reference = without_ignored(reference, considered.ignore) if considered.ignore else reference
     attempts = fold_attempts(considered.steps, reference)
     steps = attempts.steps
     relation = Relation(steps, considered.barred)
@@ -93,10 +95,17 @@ def judge(considered: Considered, reference: ReferenceTrajectory) -> Judged:
             asked[key] = check_arguments(members[element][member], steps[observed].arguments)
         return asked[key]
 
-    def agreement(element: int, member: int, observed: int) -> int:
-        return sum(check.holds is True for check in checks(element, member, observed))
+    most = max((_checks_of(step) for step in chain.from_iterable(members)), default=0)
+    # Of alignments in which as many checks hold, the one with fewest that fail is taken: else the share of those that
+    # hold would depend on the order of a group's members. Each pair counts, also one without checks.
+    weight = 1 + most * sum(map(len, members))
 
-    numbers = [[_checks_of(step) for step in element] for element in members]
+    def agreement(element: int, member: int, observed: int) -> int:
+        found = checks(element, member, observed)
+        holding = sum(check.holds is True for check in found)
+        return holding * weight + most - sum(check.holds is False for check in found)
+
+    numbers = [[most * weight + most for _ in element] for element in members]
     alignment = align_reference(relation.elements(reference, numbers), len(steps), agreement)
     in_order = holds_in_order(wanted, relation.classes)
     return Judged(
@@ -109,7 +118,7 @@ def judge(considered: Considered, reference: ReferenceTrajectory) -> Judged:
         },
         counts=counts,
         alignment=alignment,
-        names_checks=any(any(element) for element in numbers),
+        names_checks=most > 0,
         checks={
             pair.observed: checks(pair.element, pair.member, pair.observed)
             for pair in alignment.operations

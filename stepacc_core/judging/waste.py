@@ -4,11 +4,12 @@ Two calls are identical when tool and canonical arguments are the same and, wher
 too: polling with changing results and turning pages are no waste. What the reference expects is none either.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
-from stepacc_core.judging.canonical import Call, call_of, canonical
+from stepacc_core.judging.canonical import Call, call_of
 from stepacc_core.model import Step
+from stepacc_core.references.equality import canonical
 
 _LEAST_TIMES = 3
 
@@ -61,11 +62,8 @@ def loops(steps: Sequence[Step], expected: Collection[int]) -> list[Loop]:
     Each period looks at every period-th step alone, and extends a hit to both sides (Main and Lorentz 1984); runs
     that a shorter period explains are jumped over.
     """
-    numbers: dict[tuple[Call, str], int] = {}
-    sequence = [
-        numbers.setdefault((call_of(step), "" if step.output is None else canonical(step.output)), len(numbers))
-        for step in steps
-    ]
+    numbers: dict[tuple[Call, Hashable], int] = {}
+    sequence = [numbers.setdefault((call_of(step), canonical(step.output)), len(numbers)) for step in steps]
     size = len(sequence)
     found: list[Loop] = []
     ends: dict[int, list[tuple[int, int]]] = {}
