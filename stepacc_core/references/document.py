@@ -40,7 +40,8 @@ def _flat(members: Any) -> Any:
     return members
 
 
-Name = Annotated[str, BeforeValidator(_name)]
+Name = Annotated[str, Field(min_length=1), BeforeValidator(_name)]
+"""Text that is not empty."""
 
 
 class _Object(BaseModel):
@@ -174,6 +175,12 @@ class BudgetLimits(_Object):
     max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
+AnyForbidden = Annotated[
+    list[Name], Field(min_length=1), BeforeValidator(_listed, json_schema_input_type=Name | list[Name])
+]
+"""A name, or names that follow each other."""
+
+
 class References(_Object):
     """What is acceptable for a task."""
 
@@ -181,7 +188,7 @@ class References(_Object):
         default="in_order", description="Which mode decides whether a run passes; extras are allowed unless `exact`."
     )
     references: list[AnyReference] = Field(min_length=1, description="The acceptable ways; one of them suffices.")
-    forbidden: list[Annotated[list[Name], BeforeValidator(_listed), Field(min_length=1)]] = Field(
+    forbidden: list[AnyForbidden] = Field(
         default_factory=list, description="Steps that must not run: names, and lists of names for sequences."
     )
     ignore: list[Name] = Field(default_factory=list, description="Names of steps that are left out first.")

@@ -8,11 +8,12 @@ from typing import Any
 import click
 from rich.table import Table
 
-from stepacc_core.annotations import TargetType
+from stepacc_core.annotation_words import explain
+from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, Annotation, TargetType
 from stepacc_core.errors import AnnotationError
 from stepacc_core.model import PartitionType
 from stepacc_dagster.cli.annotation_input import read_annotations
-from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out
+from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, printable
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.storage.annotations import (
     Added,
@@ -40,28 +41,65 @@ _partition_type = click.option(
 )
 
 
+_key = click.option(
+    "--key",
+    type=click.Choice(KEYS),
+    default=EXPECTED_STEPS_KEY,
+    show_default=True,
+    help="Which of a target's annotations.",
+)
+
+
 @click.group()
 def annotations() -> None:
-    """Import, check, list and withdraw expected steps."""
+    """Import, check, list and withdraw expected steps and reference trajectories."""
 
 
 @annotations.command()
 @_files
 @json_option
 def check(files: tuple[Path, ...], *, as_json: bool) -> None:
-    """Check annotation FILES (YAML, JSON or CSV) without storing anything; exit code 1 if one is bad."""
+    r"""Check annotation FILES (YAML, JSON or CSV) without storing anything, and say in words what each annotation says.
+
+    \b
+    Example:
+      stepacc annotations check expected.yaml
+
+    Exit code 1: a file is bad; its message names entry, reference and key.
+    """
     good = True
     for path in files:
-        count, error = 0, None
+        found: tuple[Annotation, ...] = ()
+        error = None
         try:
-            count = len(read_annotations(path))
+            found = read_annotations(path)
         except AnnotationError as refusal:
             good, error = False, str(refusal)
         if as_json:
-            emit_json({"file": str(path), "annotations": count, "error": error})
+            said = [_explained(annotation) for annotation in found]
+            emit_json({"file": str(path), "annotations": len(found), "error": error, "explained": said})
         else:
-            note(error or f"{path}: {counted(count, 'annotation')}, all well formed.")
+            note(error or f"{path}: {counted(len(found), 'annotation')}, all well formed.")
+            for annotation in found:
+                _print_words(annotation)
     sys.exit(0 if good else 1)
+
+
+@annotations.command()
+@json_option
+def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a schema is JSON in any case)
+    r"""Print the JSON Schema of annotation files.
+
+    \b
+    Example:
+      stepacc annotations schema > annotations.schema.json
+
+    An editor completes and checks a YAML file whose first line is
+    `# yaml-language-server: $schema=annotations.schema.json`, and a JSON file with the key `$schema`.
+    """
+    from stepacc_core.annotation_schema import annotation_schema  # noqa: PLC0415 (other commands do not wait for it)
+
+    click.echo(json.dumps(annotation_schema(), ensure_ascii=False, indent=2))
 
 
 @annotations.command("import")
@@ -70,7 +108,10 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> None:
 @click.option("--author", default="", help="Author of entries that name none.")
 @json_option
 def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json: bool) -> None:
-    """Store the annotations of FILES as revisions; one bad entry in any of them, and nothing is stored."""
+    """Store the annotations of FILES as revisions; one bad entry in any of them, and nothing is stored.
+
+    `expected_steps` and `reference_trajectories` of one entry are revisioned apart.
+    """
     read = [(path, annotation) for path in files for annotation in read_annotations(path)]
     default = source or ("" if all(annotation.source for _, annotation in read) else source_or_only(None))
     entries = [
@@ -80,7 +121,7 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json
         added = add_annotations(connection, entries)
     if as_json:
         for entry, revision in zip(entries, added, strict=True):
-            emit_json({"source": entry.source, "target": _target(entry), **_revision(revision)})
+            emit_json({"source": entry.source, "target": _target(entry), "key": entry.key, **_revision(revision)})
     else:
         new, names = sum(revision.new for revision in added), sorted({entry.source for entry in entries})
         note(
@@ -102,7 +143,7 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
         for annotation in stored:
             emit_json(_document(annotation))
         return
-    columns = ("id", "rev", "target", "partitions", "expected steps", "author", "note")
+    columns = ("id", "rev", "target", "partitions", "key", "says", "author", "note")
     table = Table(*columns, title=cell(f"source {name}"), title_justify="left")
     for annotation in stored:
         steps = "(withdrawn)" if annotation.withdrawn else json.dumps(annotation.value, ensure_ascii=False)
@@ -112,6 +153,7 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
             str(annotation.revision),
             cell(f"{annotation.target_type} {annotation.target_id}"),
             annotation.partition_type,
+            cell(annotation.key),
             cell(steps),
             cell(annotation.author),
             cell(annotation.note),
@@ -123,6 +165,7 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
 @click.argument("target_id")
 @_target_type
 @_partition_type
+@_key
 @source_option
 @click.option("--author", default="", help="Who takes it back.")
 @click.option("--note", "reason", default="", help="Why.")
@@ -131,6 +174,7 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     target_id: str,
     target_type: TargetType,
     partition_type: PartitionType | None,
+    key: str,
     source: str | None,
     author: str,
     reason: str,
@@ -147,23 +191,41 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
             target_type,
             target_id,
             partition_type=partition_type or own,
+            key=key,
             author=author,
             note=reason,
             origin="stepacc annotations withdraw",
         )
     if revision is None:
         msg = (
-            f"Nothing is in force of {target_type} `{target_id}` for {partition_type or own} partitions in source "
+            f"No `{key}` are in force of {target_type} `{target_id}` for {partition_type or own} partitions in source "
             f"`{name}`; see `stepacc annotations list`."
         )
         raise AnnotationError(msg)
     if as_json:
-        emit_json({"source": name, "target": {"type": target_type, "id": target_id}, **_revision(revision)})
+        target = {"type": target_type, "id": target_id}
+        emit_json({"source": name, "target": target, "key": key, **_revision(revision)})
     else:
         note(
-            f"Withdrawn in source `{name}`: {target_type} `{target_id}`, "
+            f"Withdrawn in source `{name}`: the `{key}` of {target_type} `{target_id}`, "
             f"by revision {revision.revision} (annotation {revision.id})."
         )
+
+
+def _explained(annotation: Annotation) -> dict[str, Any]:
+    target = annotation.target
+    return {
+        "target": {"type": target.type, "id": target.id},
+        "partition_type": target.partition_type,
+        "key": annotation.key,
+        "words": list(explain(annotation)),
+    }
+
+
+def _print_words(annotation: Annotation) -> None:
+    click.echo(f"\n{printable(str(annotation.target))}, {annotation.key}:")
+    for line in explain(annotation):
+        click.echo(f"  {printable(line)}")
 
 
 def _target(entry: AnnotationEntry) -> dict[str, str]:

@@ -43,8 +43,9 @@ _INSERTED = 1_000
 class AnnotationEntry:
     """Something to say of a target.
 
-    `value` is kept as given, whether or not it is a valid trajectory; JSON text of a list is that list. An annotation
-    of a trace or session is used for partitions of that type only, one of a task for `partition_type`.
+    `value` is kept as given, whether or not it is valid under its key; JSON text of a list or object is that list or
+    object. An annotation of a trace or session is used for partitions of that type only, one of a task for
+    `partition_type`.
 
     Raises:
         AnnotationError: a type is unknown or does not fit the target, the target has no id, or there is no value.
@@ -271,7 +272,7 @@ def _stored_value(value: Any) -> Any:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
             parsed = None
-        value = parsed if isinstance(parsed, list) else value
+        value = parsed if isinstance(parsed, list | dict) else value
     return json.loads(encode.json_bytes(value))
 
 
