@@ -24,6 +24,8 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
     `shared_references` leaves that out. A drop that so few runs could not tell from noise, whatever their scores, does
     not pass either: a comparison that cannot fail says nothing.
     """
+    if not any(each.score is not None for each in now):
+        return None, _outcome("failed", f"there is no score to compare with baseline {baseline.name}", None, margin)
     apart = differences(baseline.selection, selection)
     way_out = _WAY_OUT.format(name=baseline.name)
     if apart:

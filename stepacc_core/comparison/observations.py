@@ -57,7 +57,7 @@ class Selection:
     """Scores that may be put into one mean: of one source, metric, version, config and type of occurrence.
 
     `first` and `last` are the keys of the first and last window, both included; the empty text and `~` stand for the
-    oldest and the newest there is.
+    oldest and the newest there is. Metric, version and config are empty where nothing is there that has any.
     """
 
     source: str
@@ -79,10 +79,10 @@ class Selection:
 
     def __str__(self) -> str:
         """Name the selection as a message would."""
-        return (
-            f"{self.source}, {self.metric} {self.metric_version} (config {self.config_hash[:SHOWN_HASH]}), "
-            f"{self.partition_type}s of {self.windows}"
-        )
+        metric = f"{self.metric} {self.metric_version}".strip()
+        config = f"config {self.config_hash[:SHOWN_HASH]}" if self.config_hash else ""
+        parts = (self.source, metric, config, f"{self.partition_type}s", self.windows)
+        return ", ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,18 @@
 """Current scores of several versions and configs of a metric, side by side and never mixed."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from stepacc_core.comparison.observations import Counts, Observation, mean
+from stepacc_core.comparison.pairing import pair_occurrences
+
 _COMPARED = sa.text("""
-    WITH chosen AS (
-        SELECT partition_type, partition_id, metric_version, config_hash, status, score FROM stepacc.current_scores
-        WHERE source = :source AND metric = :metric AND window_key BETWEEN :first AND :last
-    ),
-    reference AS (SELECT * FROM chosen WHERE metric_version = :metric_version AND config_hash = :config_hash)
-    SELECT c.metric_version, c.config_hash, count(*) FILTER (WHERE c.status = 'scored') AS scored,
-           count(*) FILTER (WHERE c.status = 'failed') AS failed,
-           count(*) FILTER (WHERE c.status = 'not_applicable') AS not_applicable, avg(c.score) AS mean,
-           count(r.score) FILTER (WHERE c.score IS NOT NULL) AS pairs, avg(r.score - c.score) AS change,
-           count(*) FILTER (WHERE r.score > c.score) AS higher, count(*) FILTER (WHERE r.score < c.score) AS lower
-    FROM chosen c LEFT JOIN reference r USING (partition_type, partition_id)
-    GROUP BY c.metric_version, c.config_hash
-    ORDER BY c.metric_version = :metric_version AND c.config_hash = :config_hash, c.metric_version, c.config_hash
+    SELECT metric_version, config_hash, partition_type, partition_id, status, score, reference_hash
+    FROM stepacc.current_scores
+    WHERE source = :source AND metric = :metric AND window_key BETWEEN :first AND :last
 """)
 
 
@@ -32,10 +27,11 @@ class VersionScores:
         failed: occurrences that could not be scored.
         not_applicable: occurrences to which the metric does not apply.
         mean: mean score; None where nothing is scored.
-        pairs: occurrences that have a score by this version and by the one compared with.
+        pairs: occurrences that have a score by this version and by the one compared with, against the same expectation.
         change: mean of the other score less this one, over the pairs; None without any.
         higher: pairs in which the other score is higher.
         lower: pairs in which it is lower.
+        other_reference: occurrences that both scored, but against different expectations; no pairs.
     """
 
     metric_version: str
@@ -48,6 +44,7 @@ class VersionScores:
     change: float | None
     higher: int
     lower: int
+    other_reference: int
 
 
 def compare_versions(  # noqa: PLR0913 (what is compared)
@@ -64,12 +61,32 @@ def compare_versions(  # noqa: PLR0913 (what is compared)
 
     Each is compared, occurrence by occurrence, with the version and config named, which comes last.
     """
-    names = {
-        "source": source,
-        "metric": metric,
-        "metric_version": metric_version,
-        "config_hash": config_hash,
-        "first": first,
-        "last": last,
-    }
-    return [VersionScores(**row) for row in conn.execute(_COMPARED, names).mappings()]
+    named = (metric_version, config_hash)
+    by_version: defaultdict[tuple[str, str], list[Observation]] = defaultdict(list)
+    rows = conn.execute(_COMPARED, {"source": source, "metric": metric, "first": first, "last": last})
+    for version, config, kind, ident, status, score, reference in rows:
+        by_version[version, config].append(Observation(kind, ident, status, score, reference_hash=reference))
+    return [
+        _compared(*key, by_version[key], by_version.get(named, ()))
+        for key in sorted(by_version, key=lambda key: (key == named, key))
+    ]
+
+
+def _compared(
+    metric_version: str, config_hash: str, own: Sequence[Observation], other: Sequence[Observation]
+) -> VersionScores:
+    counts, pairing = Counts.of(own), pair_occurrences(own, other)
+    changes = [pair.change for pair in pairing.pairs]
+    return VersionScores(
+        metric_version=metric_version,
+        config_hash=config_hash,
+        scored=counts.scored,
+        failed=counts.failed,
+        not_applicable=counts.not_applicable,
+        mean=counts.mean,
+        pairs=len(changes),
+        change=mean(changes) if changes else None,
+        higher=sum(change > 0 for change in changes),
+        lower=sum(change < 0 for change in changes),
+        other_reference=len(pairing.other_reference),
+    )
