@@ -12,6 +12,7 @@ from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
+from stepacc_core.redaction import RedactionSettings
 from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.assets import build_evaluation_assets
 from stepacc_dagster.automation import build_automation
@@ -20,6 +21,7 @@ from stepacc_dagster.component_settings import (
     AssetsModel,
     FollowModel,
     MappingModel,
+    RedactionModel,
     RetryModel,
     SettlingModel,
     StepPolicyModel,
@@ -119,6 +121,13 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             EXAMPLE,
         ),
     ] = None
+    redaction: Annotated[
+        RedactionModel,
+        described(
+            "Which secrets and personal data are redacted before anything is stored; docs/redaction.md lists the kinds.",
+            {"patterns": {"customer": "CUST-[0-9]{8}"}, "allow": ["support@example.org"]},
+        ),
+    ] = RedactionModel()
     step_policy: Annotated[
         StepPolicyModel,
         described("What of a trace is no step; the literal rule where left out.", {"entry_agent": "root"}),
@@ -191,6 +200,12 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             store=_named("store", lambda: store_settings(self.store)),
             store_url_env=self.store_url_env,
             trace_url=self.trace_url,
+            redaction=RedactionSettings(
+                self.redaction.enabled,
+                tuple(self.redaction.kinds),
+                self.redaction.patterns,
+                tuple(self.redaction.allow),
+            ),
             step_policy=StepPolicy(
                 entry_agent=self.step_policy.entry_agent,
                 handoffs=self.step_policy.handoffs,

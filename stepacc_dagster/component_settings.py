@@ -11,6 +11,7 @@ import dagster as dg
 from pydantic import ConfigDict, Field
 
 from stepacc_core.model import SpanKind
+from stepacc_core.redaction import KINDS
 
 
 def described(description: str, example: Any) -> dg.Resolver:
@@ -47,6 +48,22 @@ class FollowModel(dg.Model, dg.Resolvable):
         ),
     ] = True
     max_runs: Annotated[int, described("Runs asked for at a look.", 10)] = 10
+
+
+class RedactionModel(dg.Model, dg.Resolvable):
+    """Which secrets and personal data are replaced by marks before anything is stored."""
+
+    enabled: Annotated[bool, described("false: values are stored as they are.", False)] = True  # noqa: FBT003
+    kinds: Annotated[list[str], described("Built-in kinds to look for; all where left out.", ["email", "token"])] = (
+        Field(default=list(KINDS))
+    )
+    patterns: Annotated[
+        dict[str, str],
+        described("Kinds of your own, each by a regular expression in RE2's syntax.", {"customer": "CUST-[0-9]{8}"}),
+    ] = Field(default={})
+    allow: Annotated[
+        list[str], described("Values that stay as they are; * stands for any text.", ["support@example.org"])
+    ] = Field(default=[])
 
 
 class StepPolicyModel(dg.Model, dg.Resolvable):

@@ -15,6 +15,7 @@ from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
+from stepacc_core.redaction import RedactionSettings
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.storage.settling import Settling
@@ -96,6 +97,7 @@ class Source:
         store_url_env: the environment variable that holds the URL of the store's database, where that is another one.
         trace_url: address of a trace in the store's own UI, with `{trace_id}` where its id goes; what Dagster and the
             commands show of a trace then leads there. None: no links.
+        redaction: which secrets and personal data are redacted before anything is stored.
         step_policy: what of a trace is no step; part of the config hash, so another policy gives other scores.
         assets: how the source's assets fit into the project's catalog: key prefix, group, owners, tags, automation.
         database_url_env: the environment variable that holds the database URL; the URL itself is never a setting, so
@@ -123,6 +125,7 @@ class Source:
     store: StoreSettings = field(default_factory=OtelSpansSettings)
     store_url_env: str | None = None
     trace_url: str | None = None
+    redaction: RedactionSettings = field(default_factory=RedactionSettings)
     step_policy: StepPolicy = field(default_factory=StepPolicy)
     assets: AssetSettings = field(default_factory=AssetSettings)
     database_url_env: str = "STEPACC_DATABASE_URL"
@@ -229,8 +232,13 @@ def scoring_rules(source: Source) -> str:
 
 
 def reader_version(source: Source) -> str:
-    """Return the code version of a source's canonical traces: that of the reading, and a hash of its settings."""
+    """Return the code version of a source's canonical traces: that of the reading, and a hash of its settings.
+
+    What an ingest redacts is among them, but for spans in stepacc's own table, which are redacted as they land.
+    """
     settings = dataclasses.asdict(source.read_settings)
+    if source.store.kind != "otel_spans":
+        settings["redaction"] = dataclasses.asdict(source.redaction)
     return f"{_READER_VERSION}-{fingerprint(settings)[:12]}"
 
 
