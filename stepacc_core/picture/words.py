@@ -72,7 +72,7 @@ def _judgement(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield f"forbidden: {printable(', '.join(sequences))}"
     match metadata:
         case {"verdict": str(verdict), "reference": {"name": str(name)}}:
-            yield f"verdict {printable(verdict)} by reference {printable(name)}"
+            yield f"verdict {printable(verdict)} by `{printable(name)}`"
 
 
 def _number(metadata: Mapping[str, Any], name: str, otherwise: int | None) -> int | None:
