@@ -25,6 +25,7 @@ _COMMANDS = {
     "db": ("db:db", "Create the tables, or bring them up to date."),
     "demo": ("demo:demo", "Score real traces on a local PostgreSQL, from nothing."),
     "dev": ("dev:dev", "Start the Dagster UI and daemon over the local database."),
+    "diff": ("diff:diff_", "Compare versions, configs, time ranges or sources: how far, which traces, and why."),
     "doctor": ("doctor:doctor", "Say what is wrong with installation, database, Dagster and sources, and what to do."),
     "erase": ("erase:erase_", "Remove what is stored of a trace, a session or a person, for good."),
     "import": ("landing:import_", "Land trace files in the database."),
@@ -32,9 +33,11 @@ _COMMANDS = {
     "lineage": ("lineage:lineage", "Show which scores used an annotation, and what made those of a trace or session."),
     "manifest": ("manifest:manifest", "Show what a metric accepts, costs and means."),
     "materialize": ("materialize:materialize", "Ingest and score a range of partitions, in Dagster runs."),
+    "report": ("report:report", "Write the scores of a source as one page of HTML."),
     "score": ("score:score", "Score trace files against an annotations file; no database."),
     "scores": ("scores:scores", "Show the current scores of a source."),
     "steps": ("steps:steps", "Show which steps the reader finds in trace files; no database."),
+    "summaries": ("summaries:summaries", "Show what the repeated runs of each task amount to."),
 }
 """Command -> (module below `stepacc_dagster.cli` and attribute, help in one line)."""
 
@@ -44,6 +47,8 @@ _OF_DAGSTER = {
     "dagster_postgres",
     "dagster_webserver",
     "google",
+    "jinja2",
+    "markupsafe",
     "opentelemetry",
     "psycopg",
     "psycopg2",
@@ -52,6 +57,9 @@ _OF_DAGSTER = {
     "uvicorn",
 }
 """Packages of the extra `dagster`."""
+
+_OF_REPORT = {"vl_convert"}
+"""Packages of the extra `report`."""
 
 
 class _Group(click.Group):
@@ -67,7 +75,11 @@ class _Group(click.Group):
         try:
             command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in _OF_DAGSTER:
+            missing = (error.name or "").partition(".")[0]
+            if missing in _OF_REPORT:
+                msg = f"`stepacc {cmd_name}` draws charts; run: pip install 'stepacc[dagster,report]'"
+                raise click.ClickException(msg) from None
+            if missing not in _OF_DAGSTER:
                 raise
             msg = (
                 f"`stepacc {cmd_name}` needs packages that are not installed; "

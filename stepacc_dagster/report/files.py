@@ -1,0 +1,72 @@
+"""Writing a report to a file: whole or not at all, so that nobody opens half a page."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from stepacc_dagster.evaluators import Evaluator
+from stepacc_dagster.report.page import render
+from stepacc_dagster.report.queries import read_report
+from stepacc_dagster.sources import Source
+
+DAGSTER_UI_VARIABLE = "STEPACC_DAGSTER_UI_URL"
+"""Environment variable that holds the address of the Dagster UI, for links to runs."""
+
+_READABLE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """A report that was written: its file, bytes, and the occurrences it counts with and without a score."""
+
+    path: Path
+    size: int
+    scored: int
+    unscored: int
+
+
+def write_report(  # noqa: PLR0913 (what is told, and where it goes)
+    conn: sa.Connection,
+    source: Source,
+    evaluators: Sequence[Evaluator],
+    path: Path,
+    *,
+    first: str = "",
+    last: str = "~",
+    dagster_url: str | None = None,
+) -> WrittenReport:
+    """Write the report of a source over the windows from `first` to `last`.
+
+    Raises:
+        OSError: the file cannot be written; one that was there before is as it was.
+    """
+    report = read_report(conn, source, evaluators, first, last)
+    page = render(report, trace_links=source.trace_links, dagster_url=dagster_url)
+    data = page.encode("utf-8", errors="backslashreplace")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as scratch:
+        scratch.write(data)
+    try:
+        Path(scratch.name).chmod(_READABLE & ~_umask())
+        Path(scratch.name).replace(path)
+    except OSError:
+        Path(scratch.name).unlink()
+        raise
+    coverage = [view.coverage for view in report.views]
+    return WrittenReport(
+        path,
+        len(data),
+        sum(each.scored for each in coverage),
+        sum(each.failed + each.not_applicable for each in coverage),
+    )
+
+
+def _umask() -> int:
+    """Return what the user lets nobody else do with his files; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
