@@ -6,7 +6,6 @@ Dagster project of your own loads the component by itself and has no need of thi
 """
 
 import logging
-import os
 import warnings
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from stepacc_core.errors import ConfigError
 from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
 from stepacc_dagster.defs_errors import located
 from stepacc_dagster.local.executor import noted_in_process_executor
-from stepacc_dagster.local.home import local_home
+from stepacc_dagster.local.home import local_defs_folder
 from stepacc_dagster.sources import Source
 
 _TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.StepAccuracyComponent")
@@ -30,7 +29,7 @@ _TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.St
 
 def defs_folder() -> Path:
     """Return the folder in which each source has a folder with its `defs.yaml`."""
-    return Path(os.environ.get("STEPACC_DEFS") or local_home() / "defs")
+    return local_defs_folder()
 
 
 def load_sources(folder: Path) -> list[Source]:

@@ -6,6 +6,7 @@ StepaccError
 ├── PartitionTimeoutError     the scoring of one partition took longer than its metric's manifest allows
 ├── ScorerError               a metric raised an error, which its contract forbids
 ├── UnknownIdError            nothing is known by an id that was given, or more than one thing
+├── RedactionKeyError         there is no key to redact with, or it is another one than the database's
 ├── SchemaError               the schema `stepacc` is not the one this version works with
 │   ├── SchemaMissingError    there is none
 │   ├── SchemaOlderError      it is older; `stepacc db upgrade` brings it up to date
@@ -100,6 +101,13 @@ class RunStorageError(StepaccError):
 
 class UnknownIdError(StepaccError):
     """Nothing is known by an id that was given, or more than one thing."""
+
+
+class RedactionKeyError(StepaccError):
+    """There is no key to redact with, or it is not the one that the database's values were redacted with.
+
+    The message shows no part of a key.
+    """
 
 
 class PartitionTimeoutError(StepaccError):

@@ -9,7 +9,10 @@ from hypothesis import settings
 settings.register_profile("stepacc", deadline=None, print_blob=True)
 settings.load_profile("stepacc")
 
-_KEPT = ("STEPACC_TEST_DATABASE_URL", "STEPACC_PG_BIN")
+_KEPT = ("STEPACC_REDACTION_KEY", "STEPACC_TEST_DATABASE_URL", "STEPACC_PG_BIN")
+
+# Of a database that others may share: set before any fixture, and taken over by the processes that tests start.
+os.environ["STEPACC_REDACTION_KEY"] = "the redaction key of all the tests"
 
 
 @pytest.fixture(autouse=True)

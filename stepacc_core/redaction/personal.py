@@ -3,9 +3,6 @@
 import re
 from collections.abc import Iterator
 
-import phonenumbers
-from stdnum import iban, luhn
-
 from stepacc_core.redaction.detector import EDGE, Detector, Place
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -61,7 +58,11 @@ def personal_detectors() -> list[Detector]:
 
 def is_card(digits: str) -> bool:
     """Tell whether digits are a card number: of the form of an issuer, with the right check digit."""
-    return _ISSUERS.fullmatch(digits) is not None and len(set(digits)) > 1 and luhn.is_valid(digits)
+    if _ISSUERS.fullmatch(digits) is None or len(set(digits)) == 1:
+        return False
+    from stdnum import luhn  # noqa: PLC0415 (only what finds something pays for the libraries)
+
+    return bool(luhn.is_valid(digits))
 
 
 def is_phone(text: str) -> bool:
@@ -96,6 +97,8 @@ def _cards(text: str) -> Iterator[Place]:
 
 
 def _ibans(text: str) -> Iterator[Place]:
+    from stdnum import iban  # noqa: PLC0415 (as above)
+
     for found in _IBAN.finditer(text):
         start, last = found.span()
         # What follows may be the next word: 'DE89 3704 0044 0532 0130 00 is mine'.
@@ -132,6 +135,8 @@ def _of_region(pattern: re.Pattern[str], text: str, region: str | None) -> Itera
 
 
 def _is_valid(written: str, region: str | None) -> bool:
+    import phonenumbers  # noqa: PLC0415 (as above)
+
     try:
         return phonenumbers.is_valid_number(phonenumbers.parse(written, region))
     except phonenumbers.NumberParseException:

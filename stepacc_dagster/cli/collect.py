@@ -13,6 +13,7 @@ import click
 import uvicorn
 
 from stepacc_dagster.cli.output import emit_json, json_option, note
+from stepacc_dagster.cli.redacting import source_redactor
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.doors.group_commit import GroupCommit
 from stepacc_dagster.doors.receiver import Limits, receiver
@@ -55,13 +56,20 @@ def collect(  # noqa: PLR0913, PLR0917 (one parameter an option)
 
     Point exporters at it with OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 and the protocol http/protobuf or
     http/json. A request is acknowledged when its spans are committed. Ctrl-C lands what was received, and ends.
+
+    Secrets and personal data are redacted before anything is stored: see docs/redaction.md.
     """
     token = _token(host, token_env)
     limits = Limits(request_bytes=max_request_mib * _MIB, waiting_bytes=max_waiting_mib * _MIB)
-    note("Contents of spans (arguments, outputs, prompts) are stored as they are; nothing is redacted.")
     name = source_or_only(source)
     with _listening(host, port) as bound, open_storage() as engine:
-        commits = GroupCommit(engine, name, landed=_on_landed if as_json else _say_nothing, failed=_on_failure)
+        commits = GroupCommit(
+            engine,
+            name,
+            redactor=source_redactor(engine, name),
+            landed=_on_landed if as_json else _say_nothing,
+            failed=_on_failure,
+        )
         server = uvicorn.Server(
             uvicorn.Config(
                 receiver(commits, token=token, limits=limits),

@@ -14,9 +14,11 @@ from stepacc_core.conventions.recognise import recognised, require_recognised
 from stepacc_core.errors import ReadError, UnknownConventionError
 from stepacc_core.log_records import carrier, is_kept
 from stepacc_core.model import RawSpan
+from stepacc_core.redaction import Redactor
 from stepacc_dagster.cli.files import files_argument, open_lines, read_spans, report_problems
 from stepacc_dagster.cli.output import emit_json, json_option, note, printable, progress_bar
 from stepacc_dagster.cli.reading_options import mapping_option, read_mappings
+from stepacc_dagster.cli.redacting import source_redactor, told
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.storage.opening import open_storage
 from stepacc_dagster.storage.raw_spans import Landed, land_spans
@@ -39,14 +41,16 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
     also gzipped; - stands for standard input. OTLP log records of GenAI instrumentations are landed too, before or
     after the spans they belong to. Each file is one transaction. What cannot be read is named, the rest is landed, and
     the exit code is 1. Landing a span again changes nothing.
+
+    Secrets and personal data are redacted before anything is stored: see docs/redaction.md.
     """
-    note("Contents of spans (arguments, outputs, prompts) are stored as they are; nothing is redacted.")
     name, mappings = source_or_only(source), read_mappings(mapping_files)
     problems: list[str] = []
     with open_storage() as engine:
+        shared = _Import(mappings, problems, source_redactor(engine, name))
         for path in files:
             try:
-                landed = _land(engine, name, path, _Import(mappings, problems))
+                landed = _land(engine, name, path, shared)
             except UnknownConventionError as error:
                 problems.append(f"{path}: {error}")
                 continue
@@ -54,7 +58,8 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
                 emit_json({"file": str(path), "source": name, **dataclasses.asdict(landed)})
             else:
                 erased = f", {landed.erased} of erased traces left out" if landed.erased else ""
-                note(f"{path}: {landed.new} spans new, {landed.changed} changed, {landed.same} there already{erased}")
+                there = f"{landed.new} spans new, {landed.changed} changed, {landed.same} there already"
+                note(f"{path}: {there}{erased}{told(landed.redacted)}")
     report_problems(problems)
     sys.exit(1 if problems else 0)
 
@@ -74,15 +79,16 @@ def _land(engine: sa.Engine, source: str, path: Path, shared: "_Import") -> Land
 
         with engine.begin() as connection:
             # Checked within the transaction: a file that no recogniser knows lands nothing.
-            return land_spans(connection, source, _recognised(spans(), shared.mappings))
+            return land_spans(connection, source, _recognised(spans(), shared.mappings), shared.redactor)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Import:
-    """What the files of a command share: declared mappings, and the list of what could not be read."""
+    """What the files of a command share: declared mappings, the list of what could not be read, and what redacts."""
 
     mappings: tuple[DeclaredMapping, ...]
     problems: list[str]
+    redactor: Redactor | None
 
 
 def _recognised(spans: Iterable[RawSpan], mappings: tuple[DeclaredMapping, ...]) -> Iterator[RawSpan]:

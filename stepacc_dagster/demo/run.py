@@ -8,10 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 import sqlalchemy as sa
 
 from stepacc_core.model import RawSpan
+from stepacc_core.redaction import RedactionSettings
 from stepacc_dagster.database import check_reachable, connect_engine
 from stepacc_dagster.definitions import defs_folder
 from stepacc_dagster.demo import data
 from stepacc_dagster.local.evaluation import RunOutcome, local_evaluation
+from stepacc_dagster.redaction.doors import door_redactor
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.current import CurrentScore
 from stepacc_dagster.storage.expectations import not_erased
@@ -56,10 +58,10 @@ def run_demo(url: str, say: Callable[[str], None], *, today: date | None = None)
 
 
 def _land(engine: sa.Engine, say: Callable[[str], None], today: date) -> list[date]:
-    recorded = data.recorded_spans()
+    recorded, redactor = data.recorded_spans(), door_redactor(engine, RedactionSettings())
     with engine.begin() as connection:
         spans = data.moved(recorded, _shift(connection, recorded, today))
-        landed = land_spans(connection, data.SOURCE, spans)
+        landed = land_spans(connection, data.SOURCE, spans, redactor)
         entries = [AnnotationEntry.of(a, source=data.SOURCE, origin="stepacc demo") for a in data.annotations()]
         added = add_annotations(connection, not_erased(connection, data.SOURCE, entries))
     days = data.days_of(spans)

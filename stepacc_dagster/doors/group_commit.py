@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from stepacc_core.errors import StepaccError
+from stepacc_core.redaction import Redactor
 from stepacc_dagster.doors.otlp_http import Encoding, Read, Signal, read_request
 from stepacc_dagster.storage.raw_spans import Landed, land_spans
 
@@ -66,6 +67,7 @@ class GroupCommit:
     Args:
         engine: of a database with the tables of stepacc.
         source: to which the spans belong.
+        redactor: what redacts them; None where the source says to store values as they are.
         landed: called after each commit, by one of the threads, with the number of requests and what became of their
             spans.
         failed: called when the database fails after it worked, with a sentence, and with None when it works again.
@@ -76,12 +78,14 @@ class GroupCommit:
         engine: sa.Engine,
         source: str,
         *,
+        redactor: Redactor | None = None,
         landed: Callable[[int, Landed], None] = lambda _requests, _landed: None,
         failed: Callable[[str | None], None] = lambda _sentence: None,
     ) -> None:
         self.totals = Totals()
         self._engine = engine
         self._source = source
+        self._redactor = redactor
         self._landed = landed
         self._failed = failed
         self._waiting: deque[_Request] = deque()
@@ -164,7 +168,7 @@ class GroupCommit:
             with self._engine.begin() as connection:
                 connection.execute(_DURABLY)
                 spans = (span for _, read in batch for span in read.spans)
-                landed = land_spans(connection, self._source, spans)
+                landed = land_spans(connection, self._source, spans, self._redactor)
         except (SQLAlchemyError, psycopg.Error, StepaccError) as error:
             if not _at_fault(error):
                 self._rest(error)

@@ -26,6 +26,11 @@ def local_home() -> Path:
     return (data if data.is_absolute() else Path.home() / ".local/share") / "stepacc"
 
 
+def local_defs_folder() -> Path:
+    """Return the folder in which each source has a folder with its `defs.yaml`: `STEPACC_DEFS`, else in the home."""
+    return Path(os.environ.get("STEPACC_DEFS") or local_home() / "defs")
+
+
 def make_home(home: Path) -> None:
     """Create the folder where it is missing: private for a user, open to enter for root.
 

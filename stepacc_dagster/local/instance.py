@@ -19,6 +19,7 @@ from stepacc_dagster.database import (
     normalise_url,
 )
 from stepacc_dagster.local.home import locked, make_home
+from stepacc_dagster.local.redaction_key import key_for_children
 
 _MARK = "# stepacc "
 
@@ -40,12 +41,15 @@ def instance_environment(home: Path, url: str) -> dict[str, str]:
         url: the database of stepacc.
 
     Returns:
-        Variables to add to the child's environment; their values hold the database's password.
+        Variables to add to the child's environment; their values hold the database's password, and of the private
+        server the redaction key.
 
     Raises:
         DatabaseUrlError: the URL is of no use.
+        RedactionKeyError: the file of the key is of no use.
     """
     return {
+        **key_for_children(),
         "DAGSTER_HOME": str(dagster_home(home)),
         URL_VARIABLE: normalise_url(url),
         DAGSTER_URL_VARIABLE: dagster_storage_url(url),

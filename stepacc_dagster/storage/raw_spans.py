@@ -1,7 +1,8 @@
 """Raw spans: landing them in `otel_spans`, and reading the traces of a window back."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stepacc_core.model import RawEvent, RawSpan
+from stepacc_core.redaction import Redactor
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, closed, copy_in, copy_out, create_staging
 from stepacc_dagster.storage.encode import decode
@@ -152,26 +154,35 @@ _WINDOWS_BY_ARRIVAL = sa.text("""
 class Landed:
     """Spans that were new, that changed, and that were there already (or twice among those given).
 
-    Spans of `erased` traces were left out.
+    Spans of `erased` traces were left out. `redacted` says how many values were redacted in what was given, by kind.
     """
 
     new: int
     changed: int
     same: int
     erased: int = 0
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> Landed:
+def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan], redactor: Redactor | None = None) -> Landed:
     """Write raw spans; the same span again changes nothing, and different content replaces what was there.
 
     A copy without an end, as sent when a span starts, never replaces one that has ended, in whatever order they come.
 
-    Spans of erased traces, sessions and users are left out.
+    Spans of erased traces, sessions and users are left out, and of the others secrets and personal data are redacted:
+    what is left out is told by ids as they come.
 
     A changed span gets a new arrival and `ingested_at`. Start and end times of zero are stored as not recorded, which
     is what zero means in OTLP. Characters that Postgres cannot store are replaced, see `encode`. One landing per source
     at a time, until the caller's transaction ends, so that arrivals become visible in their order.
+
+    Args:
+        conn: to where.
+        source: whose spans they are.
+        spans: what came.
+        redactor: what redacts them; None where the source says to store values as they are.
     """
+    redacted: Counter[str] = Counter()
     new = changed = given = admitted = 0
     iterator = iter(spans)
     door: LandingDoor | None = None
@@ -182,7 +193,8 @@ def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> La
             door = LandingDoor(conn, source)
         rows: dict[tuple[str, str], tuple[Any, ...]] = {}
         stored = door.admitted(batch)
-        for row in (_row(source, span) for span in stored):
+        kept = stored if redactor is None else (redactor.span(span, redacted) for span in stored)
+        for row in (_row(source, span) for span in kept):
             key = (row[_TRACE_ID], row[_SPAN_ID])
             if key not in rows or row[_END] is not None or rows[key][_END] is None:
                 rows[key] = row
@@ -193,7 +205,7 @@ def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan]) -> La
         admitted += len(stored)
         new += counts[0]
         changed += counts[1]
-    return Landed(new, changed, admitted - new - changed, given - admitted)
+    return Landed(new, changed, admitted - new - changed, given - admitted, dict(sorted(redacted.items())))
 
 
 def read_window_spans(conn: sa.Connection, source: str, window: Window) -> Iterator[tuple[str, list[RawSpan]]]:

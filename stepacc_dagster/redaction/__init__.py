@@ -1,0 +1,1 @@
+"""Redaction at the doors by which traces and annotations come in: its key, and the redactor of a source."""

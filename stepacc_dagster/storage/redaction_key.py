@@ -1,0 +1,36 @@
+"""Holding that all who store in a database redact with one key."""
+
+import hmac
+
+import sqlalchemy as sa
+
+from stepacc_dagster.errors import RedactionKeyError
+
+_FINGERPRINT = sa.text("SELECT fingerprint FROM stepacc.redaction_key")
+_NOTE = sa.text("INSERT INTO stepacc.redaction_key (id, fingerprint) VALUES (1, :fingerprint) ON CONFLICT DO NOTHING")
+
+
+def fingerprint_of(key: bytes) -> str:
+    """Return the fingerprint of a key, which tells nothing of it."""
+    return hmac.digest(key, b"stepacc redaction key", "sha256").hex()
+
+
+def confirm_key(engine: sa.Engine, key: bytes) -> None:
+    """See that a key is the one of the database; the first one becomes it.
+
+    Raises:
+        RedactionKeyError: it is another one.
+    """
+    own = fingerprint_of(key)
+    with engine.begin() as connection:
+        known = connection.scalar(_FINGERPRINT)
+        if known is None:
+            connection.execute(_NOTE, {"fingerprint": own})
+            known = connection.scalar(_FINGERPRINT)
+    if not hmac.compare_digest(own, known or ""):
+        msg = (
+            f"The redaction key here (fingerprint {own[:8]}) is not the one that the values in this database were "
+            f"redacted with (fingerprint {str(known)[:8]}), so equal values would no longer be equal: set "
+            "STEPACC_REDACTION_KEY to that key. If it is lost, see docs/redaction.md."
+        )
+        raise RedactionKeyError(msg)
