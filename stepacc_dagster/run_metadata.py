@@ -42,6 +42,7 @@ def ingest_metadata(ingested: Ingested) -> dict[str, Any]:
         "sessions": ingested.sessions,
         "traces_unchanged": ingested.unchanged,
         "traces_gone_upstream": ingested.gone,
+        **{f"redacted_{kind}": count for kind, count in ingested.redacted.items()},
         **stale,
         **note,
     }
