@@ -27,10 +27,11 @@ import sqlalchemy as sa
 
 from benchmarks.sample_spans import SPANS_PER_TRACE, TASKS, TOOLS, sample_spans
 from stepacc_dagster.database import connect_engine, normalise_url
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
 from stepacc_dagster.local.postgres import throwaway_postgres
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.copy import driver_connection
 from stepacc_dagster.storage.raw_spans import land_spans

@@ -1,14 +1,23 @@
-"""The assets of a source: what it reads, the canonical traces, and the scores of its metric."""
+"""The assets of a source: what it reads, the canonical traces, the scores of its metrics, and their summaries."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 import dagster as dg
 import sqlalchemy as sa
 
 from stepacc_dagster import run_metadata
-from stepacc_dagster.catalog import SourceKeys, canonical_spec, external_specs, refuse_asset_settings, score_specs
+from stepacc_dagster.catalog import (
+    SourceKeys,
+    canonical_spec,
+    external_specs,
+    refuse_asset_settings,
+    score_op,
+    score_specs,
+    summaries_spec,
+)
 from stepacc_dagster.checks import check_results, check_specs
+from stepacc_dagster.evaluators import Evaluator, evaluators_of, summarised_metrics
 from stepacc_dagster.failures import is_transient, sentence
 from stepacc_dagster.ingest import WindowIngest, ingest_window, observe
 from stepacc_dagster.opening import opened_store
@@ -16,9 +25,10 @@ from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version,
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import Evaluator, Source, evaluator_of, reader_version
+from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.lineage import used_revisions
+from stepacc_dagster.storage.summaries import summarise
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.stores.errors import UnfollowableError
 from stepacc_dagster.tally import WindowTally
@@ -56,14 +66,14 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
 
 
 def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -> dg.AssetsDefinition:
-    """Build the score table and the metadata table of a source's metric as one multi-asset."""
-    manifest = evaluator.metric.manifest
+    """Build the score table and the metadata table of one metric of a source as one multi-asset."""
+    manifest, own = evaluator.metric.manifest, keys.of(evaluator.name)
     version = evaluator.code_version
 
     @dg.multi_asset(
-        name=f"{source.name}__{manifest.identifier}",
+        name=score_op(source, manifest),
         specs=score_specs(source, keys, evaluator),
-        check_specs=check_specs(keys.scores, manifest),
+        check_specs=check_specs(own.scores, manifest),
         pool=pool_of(manifest),
         backfill_policy=dg.BackfillPolicy.multi_run(source.max_partitions_per_run),
         required_resource_keys={resource_key(source)},
@@ -73,7 +83,7 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
         tallies: dict[str, WindowTally] = {}
         with (
             _database(context, source) as engine,
-            upstream(context, keys.annotations, "Annotations behind new scores") as annotations,
+            upstream(context, own.annotations, "Annotations behind new scores") as annotations,
         ):
             with engine.begin() as connection:
                 follow_annotations(connection, source.name)
@@ -87,19 +97,37 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
                     _tell_of_annotations(annotations, window, scores.tally)
                 context.log.info("%s: %d of %d scored", window.key, scores.tally.scored, scores.tally.occurrences)
                 shown = run_metadata.score_metadata(scores, evaluator, revisions, source.trace_links)
-                rows = {"dagster/partition_row_count": scores.tally.rows}
-                return Outcome({keys.scores: shown, keys.metadata: rows}, scores.tally.digest)
+                rows = {"dagster/partition_row_count": scores.tally.rows * len(evaluator.row_names)}
+                return Outcome({own.scores: shown, own.metadata: rows}, scores.tally.digest)
 
-            outcomes = run_partitions(context, _step(source, [keys.scores, keys.metadata], version, work))
-        for key in (keys.scores, keys.metadata):
+            outcomes = run_partitions(context, _step(source, own.made, version, work))
+        for key in own.made:
             yield dg.MaterializeResult(key, data_version=data_version(version, outcomes))
-        yield from check_results(keys.scores, manifest, tallies)
+        yield from check_results(own.scores, manifest, tallies)
 
     return score
 
 
+def build_summaries_asset(source: Source, keys: SourceKeys, evaluators: Sequence[Evaluator]) -> dg.AssetsDefinition:
+    """Build the asset that summarises the repeated runs of tasks."""
+    metrics = summarised_metrics(source, evaluators)
+
+    @dg.multi_asset(
+        name=f"{source.name}__task_summaries",
+        specs=[summaries_spec(source, keys, evaluators)],
+        required_resource_keys={resource_key(source)},
+    )
+    def summaries(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        with _database(context, source) as engine, _told_to_dagster(context, source), engine.begin() as connection:
+            found = summarise(connection, source.name, metrics, source.summaries.ks)
+        context.log.info("%d summaries of %d tasks, %d of them changed", found.summaries, found.tasks, found.changed)
+        return dg.MaterializeResult(keys.task_summaries, metadata=run_metadata.summaries_metadata(found))
+
+    return summaries
+
+
 def build_evaluation_assets(
-    source: Source, evaluator: Evaluator | None = None
+    source: Source, evaluators: Sequence[Evaluator] | None = None
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Build all assets of a source, for a project that wants no more than these of `build_evaluation_definitions`.
 
@@ -107,15 +135,16 @@ def build_evaluation_assets(
 
     Args:
         source: the source's settings.
-        evaluator: its metric and config; resolved from the settings where left out.
+        evaluators: its metrics and their configs; resolved from the settings where left out.
     """
-    evaluator = evaluator or evaluator_of(source)
+    evaluators = evaluators or evaluators_of(source)
     refuse_asset_settings(source)
-    keys = SourceKeys(source, evaluator)
+    keys = SourceKeys(source, evaluators)
     return [
         *external_specs(source, keys),
         build_ingest_asset(source, keys),
-        build_score_assets(source, keys, evaluator),
+        *(build_score_assets(source, keys, evaluator) for evaluator in evaluators),
+        build_summaries_asset(source, keys, evaluators),
     ]
 
 
@@ -169,6 +198,6 @@ def _tell_of_annotations(asset: Upstream, window: Window, tally: WindowTally) ->
 
 
 def _step(
-    source: Source, asset_keys: list[dg.AssetKey], code_version: str, work: Callable[[Window], Outcome]
+    source: Source, asset_keys: Sequence[dg.AssetKey], code_version: str, work: Callable[[Window], Outcome]
 ) -> PartitionStep:
     return PartitionStep(asset_keys, code_version, source.partitions, source.retry, work)

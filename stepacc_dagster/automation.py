@@ -1,16 +1,17 @@
 """The job and the schedule of a source."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
 from stepacc_dagster.catalog import SourceKeys
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.requests import chunks
 from stepacc_dagster.resources import StepaccDatabase, resource_key
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.due import ingested_windows
 from stepacc_dagster.windows import window_containing
 
@@ -31,29 +32,31 @@ def schedule_name(source: Source) -> str:
     return f"{source.name}_{source.partitions}"
 
 
-def run_tags(source: Source, evaluator: Evaluator, *, trigger: str, partitions: int) -> dict[str, str]:
+def run_tags(source: Source, evaluators: Iterable[Evaluator], *, trigger: str, partitions: int) -> dict[str, str]:
     """Return the tags that make runs of a source easy to find, and the longest time such a run may take.
 
-    The time limit of the manifest is for one partition, so a run of several gets that many times as much.
+    Several metrics stand in one tag, with a comma between. The time limit of a manifest is for one partition, so a run
+    of several gets that many times as much, and one of several metrics the sum of theirs.
     """
-    manifest = evaluator.metric.manifest
+    manifests = [evaluator.metric.manifest for evaluator in evaluators]
     return {
         "stepacc/source": source.name,
-        "stepacc/metric": manifest.name,
-        "stepacc/metric_version": manifest.version,
+        "stepacc/metric": ",".join(manifest.name for manifest in manifests),
+        "stepacc/metric_version": ",".join(manifest.version for manifest in manifests),
         "stepacc/trigger": trigger,
-        "dagster/max_runtime": str(manifest.execution.timeout_seconds * partitions),
+        "dagster/max_runtime": str(sum(manifest.execution.timeout_seconds for manifest in manifests) * partitions),
     }
 
 
-def build_automation(source: Source, evaluator: Evaluator) -> dg.Definitions:
+def build_automation(source: Source, evaluators: Sequence[Evaluator]) -> dg.Definitions:
     """Build the job that ingests and scores partitions, and the schedule that runs it for each closed window."""
-    keys = SourceKeys(source, evaluator)
+    keys = SourceKeys(source, evaluators)
+    named = " and ".join(f"`{evaluator.name}`" for evaluator in evaluators)
     job = dg.define_asset_job(
         job_name(source),
-        selection=dg.AssetSelection.assets(keys.canonical_traces, keys.scores, keys.metadata),
-        tags=run_tags(source, evaluator, trigger="job", partitions=source.max_partitions_per_run),
-        description=f"Ingest the traces of `{source.name}` and score them by `{evaluator.metric.manifest.name}`.",
+        selection=dg.AssetSelection.assets(*keys.made),
+        tags=run_tags(source, evaluators, trigger="job", partitions=source.max_partitions_per_run),
+        description=f"Ingest the traces of `{source.name}` and score them by {named}.",
     )
     hourly = source.partitions == "hourly"
     length = dt.timedelta(hours=1) if hourly else dt.timedelta(days=1)
@@ -76,15 +79,16 @@ def build_automation(source: Source, evaluator: Evaluator) -> dg.Definitions:
             done = ingested_windows(connection, source.name)
         keys = [key for key in partitions_of(source).get_partition_keys() if key <= window.key]
         missed = [key for key in keys if key not in done and key != window.key]
-        ensure_pool_limit(context.instance, evaluator.metric.manifest)
+        for evaluator in evaluators:
+            ensure_pool_limit(context.instance, evaluator.metric.manifest)
         runs = chunks([*missed, window.key], keys, source.max_partitions_per_run)[-source.follow.max_runs :]
-        return [_run_request(source, evaluator, run) for run in reversed(runs)]
+        return [_run_request(source, evaluators, run) for run in reversed(runs)]
 
     return dg.Definitions(jobs=[job], schedules=[evaluate_closed_windows])
 
 
-def _run_request(source: Source, evaluator: Evaluator, keys: Sequence[str]) -> dg.RunRequest:
-    tags = run_tags(source, evaluator, trigger="schedule", partitions=len(keys))
+def _run_request(source: Source, evaluators: Sequence[Evaluator], keys: Sequence[str]) -> dg.RunRequest:
+    tags = run_tags(source, evaluators, trigger="schedule", partitions=len(keys))
     if len(keys) == 1:
         return dg.RunRequest(run_key=keys[0], partition_key=keys[0], tags=tags)
     return dg.RunRequest(run_key=f"{keys[0]}...{keys[-1]}", tags=tags | {RANGE_START: keys[0], RANGE_END: keys[-1]})

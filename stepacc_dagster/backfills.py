@@ -1,6 +1,6 @@
 """What a backfill would do: which windows, what to each, and why. Pure: the database is read before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,40 +25,58 @@ class Planned:
     Attributes:
         key: the window.
         ingest: whether it is ingested before it is scored.
-        why: the reason, one of the constants of this module.
+        why: the reason, one of the constants of this module; several metrics may have several.
         problem: why the last attempt failed; None where it did not.
+        metrics: the metrics it is scored by.
     """
 
     key: str
     ingest: bool
     why: str
     problem: str | None = None
+    metrics: tuple[str, ...] = ()
 
 
-def plan(states: Sequence[WindowState], keys: Sequence[str], only: Only) -> list[Planned]:
+def plan(states: Mapping[str, Sequence[WindowState]], keys: Sequence[str], only: Only) -> list[Planned]:
     """Choose the windows of a backfill.
 
     Args:
-        states: where the windows stand that ever had anything in them.
+        states: by metric, where the windows stand that ever had anything in them.
         keys: the partitions of the range, oldest first.
         only: `stale` takes what is out of date, `failed` what failed at the last attempt, `all` every partition.
 
     Returns:
         The windows, oldest first.
     """
-    known = {state.window_key: state for state in states}
-    return list(_planned(known, keys, only))
-
-
-def _planned(known: Mapping[str, WindowState], keys: Sequence[str], only: Only) -> Iterator[Planned]:
+    known = {metric: {state.window_key: state for state in found} for metric, found in states.items()}
+    planned: list[Planned] = []
     for key in keys:
-        state = known.get(key)
-        if only == "all":
-            due = state is not None and state.is_due
-            yield Planned(key, ingest=True, why=_why(state) if state and due else ASKED)
-        elif state is not None and (state.problem if only == "failed" else state.is_due or state.problem):
-            ingest = state.ingest_due or state.ingest_problem is not None
-            yield Planned(key, ingest, _why(state), state.problem)
+        found = [_planned(metric, key, of_metric.get(key), only) for metric, of_metric in known.items()]
+        if chosen := [each for each in found if each]:
+            planned.append(_together(chosen, list(known)))
+    return planned
+
+
+def _planned(metric: str, key: str, state: WindowState | None, only: Only) -> Planned | None:
+    if only == "all":
+        due = state is not None and state.is_due
+        return Planned(key, ingest=True, why=_why(state) if state and due else ASKED, metrics=(metric,))
+    if state is None or not (state.problem if only == "failed" else state.is_due or state.problem):
+        return None
+    ingest = state.ingest_due or state.ingest_problem is not None
+    return Planned(key, ingest, _why(state), state.problem, (metric,))
+
+
+def _together(planned: Sequence[Planned], metrics: Sequence[str]) -> Planned:
+    """Put what is planned of one window for several metrics into one; what is ingested is scored by all."""
+    ingest = any(each.ingest for each in planned)
+    return Planned(
+        planned[0].key,
+        ingest,
+        "; ".join(dict.fromkeys(each.why for each in planned)),
+        next((each.problem for each in planned if each.problem), None),
+        tuple(metrics) if ingest else tuple(metric for each in planned for metric in each.metrics),
+    )
 
 
 def _why(state: WindowState) -> str:

@@ -1,6 +1,7 @@
 """What Dagster's catalog shows of a source: asset keys, specs, table schemas and lineage."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +10,15 @@ import sqlalchemy as sa
 from dagster_shared.check import CheckError
 
 from stepacc_core.errors import ConfigError
-from stepacc_dagster.column_lineage import canonical_lineage, metadata_lineage, score_lineage
+from stepacc_core.metrics import Manifest
+from stepacc_core.metrics.manifest import AnnotationKey
+from stepacc_core.summaries import SUMMARIES_VERSION
+from stepacc_dagster.column_lineage import canonical_lineage, metadata_lineage, score_lineage, summary_lineage
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.partitions import partitions_of
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage import tables
+from stepacc_dagster.storage.summary_tables import task_summaries
 from stepacc_dagster.storage.type_names import type_name
 from stepacc_dagster.stores.places import read_columns, store_place
 from stepacc_dagster.stores.settings import StoreKind
@@ -27,17 +33,74 @@ _STORES: Mapping[StoreKind, tuple[str, str]] = {
 it."""
 
 
-class SourceKeys:
-    """The asset keys of a source and its metric."""
+_ANNOTATIONS: Mapping[AnnotationKey, tuple[str, str]] = {
+    "expected_steps": ("annotations", "Which steps a trace, a session or a task should take"),
+    "reference_trajectories": (
+        "reference_trajectories",
+        "Which ways through a trace, a session or a task are acceptable, and what is forbidden",
+    ),
+}
+"""What the asset of the annotations of each key is called, and what they say."""
 
-    def __init__(self, source: Source, evaluator: Evaluator) -> None:
+
+@dataclass(frozen=True, slots=True)
+class MetricKeys:
+    """The asset keys of one metric of a source: its scores, their metadata, and the annotations that it reads."""
+
+    scores: dg.AssetKey
+    metadata: dg.AssetKey
+    annotations: dg.AssetKey
+
+    @property
+    def made(self) -> tuple[dg.AssetKey, dg.AssetKey]:
+        """What a scoring step makes."""
+        return self.scores, self.metadata
+
+
+class SourceKeys:
+    """The asset keys of a source and of its metrics."""
+
+    def __init__(self, source: Source, evaluators: Iterable[Evaluator]) -> None:
         prefix = [*source.assets.key_prefix, source.name]
-        metric = evaluator.metric.manifest.identifier
+        evaluators = tuple(evaluators)
         self.agent_traces = dg.AssetKey([*prefix, "agent_traces"])
-        self.annotations = dg.AssetKey([*prefix, "annotations"])
+        self.annotations = {
+            key: dg.AssetKey([*prefix, name])
+            for key, (name, _) in _ANNOTATIONS.items()
+            if any(evaluator.annotation_key == key for evaluator in evaluators)
+        }
         self.canonical_traces = dg.AssetKey([*prefix, "canonical_traces"])
-        self.scores = dg.AssetKey([*prefix, f"{metric}_scores"])
-        self.metadata = dg.AssetKey([*prefix, f"{metric}_metadata"])
+        self.task_summaries = dg.AssetKey([*prefix, "task_summaries"])
+        self._metrics = {
+            evaluator.name: MetricKeys(
+                dg.AssetKey([*prefix, f"{evaluator.metric.manifest.identifier}_scores"]),
+                dg.AssetKey([*prefix, f"{evaluator.metric.manifest.identifier}_metadata"]),
+                self.annotations[evaluator.annotation_key],
+            )
+            for evaluator in evaluators
+        }
+
+    def of(self, metric: str) -> MetricKeys:
+        """Return the keys of a metric, by its name."""
+        return self._metrics[metric]
+
+    def scored(self, metrics: Iterable[str] | None = None) -> list[dg.AssetKey]:
+        """Return what is made when windows are scored by some metrics, all where none are named.
+
+        The summaries are among it: they are made of the scores.
+        """
+        chosen = self._metrics if metrics is None else metrics
+        return [*(key for name in chosen for key in self._metrics[name].made), self.task_summaries]
+
+    @property
+    def made(self) -> list[dg.AssetKey]:
+        """All that Dagster makes of the source."""
+        return [self.canonical_traces, *self.scored()]
+
+
+def score_op(source: Source, manifest: Manifest) -> str:
+    """Return the name of the step that scores a source by a metric."""
+    return f"{source.name}__{manifest.identifier}"
 
 
 def refuse_asset_settings(source: Source) -> None:
@@ -59,17 +122,19 @@ def external_specs(source: Source, keys: SourceKeys) -> list[dg.AssetSpec]:
     """Return the specs of what stepacc reads and others write: agents leave traces, people annotate."""
     return [
         _traces_spec(source, keys),
-        dg.AssetSpec(
-            keys.annotations,
-            description=(
-                "Which steps a trace, a session or a task should take; append-only revisions. "
-                "`stepacc annotations import` writes them.\n\n"
-                "The scores that a revision made: `stepacc lineage annotation ID`, or by SQL the view "
-                "`stepacc.annotation_scores`. `stepacc annotations list --history` shows the ids."
-            ),
-            kinds={"postgres"},
-            metadata=_table_metadata(tables.annotations),
-            **_common(source),
+        *(
+            dg.AssetSpec(
+                asset,
+                description=(
+                    f"{_ANNOTATIONS[key][1]}; append-only revisions. `stepacc annotations import` writes them.\n\n"
+                    "The scores that a revision made: `stepacc lineage annotation ID`, or by SQL the view "
+                    "`stepacc.annotation_scores`. `stepacc annotations list --history` shows the ids."
+                ),
+                kinds={"postgres"},
+                metadata={**_table_metadata(tables.annotations), "annotation_key": key},
+                **_common(source),
+            )
+            for key, asset in keys.annotations.items()
         ),
     ]
 
@@ -138,10 +203,10 @@ def canonical_spec(source: Source, keys: SourceKeys, code_version: str) -> dg.As
 def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[dg.AssetSpec]:
     """Return the specs of the score table and of the metadata table beside it.
 
-    A metric whose manifest requires no expected steps does not hang on the annotations.
+    A metric whose manifest requires no annotation does not hang on them.
     """
-    manifest = evaluator.metric.manifest
-    annotations = keys.annotations if manifest.needs_expected_steps else None
+    manifest, own = evaluator.metric.manifest, keys.of(evaluator.name)
+    annotations = own.annotations if manifest.annotation_key else None
     common = _common(source)
     shared: dict[str, Any] = {
         **common,
@@ -159,12 +224,14 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
         "score_semantics": manifest.metric_metadata.score_semantics,
         "methodology": dg.MetadataValue.md("\n".join(f"- {line}" for line in manifest.metric_metadata.methodology)),
         "worked_example": manifest.metric_metadata.worked_example,
+        **({"rows": dg.MetadataValue.json(list(manifest.family))} if manifest.family else {}),
     }
-    scored = score_lineage(keys.canonical_traces, annotations, source.partition_types)
-    explained = metadata_lineage(keys.scores, keys.canonical_traces, annotations)
+    steps_alone = manifest.needs_expected_steps
+    scored = score_lineage(keys.canonical_traces, annotations, source.partition_types, steps_alone=steps_alone)
+    explained = metadata_lineage(own.scores, keys.canonical_traces, annotations, steps_alone=steps_alone)
     return [
         dg.AssetSpec(
-            keys.scores,
+            own.scores,
             description=f"{manifest.description} One row per evaluation; read `stepacc.current_scores` for the latest."
             "\n\nBack from a score: `stepacc lineage trace ID` (or `session ID`) shows the trace, the annotation "
             "revision and the run behind it; by SQL, the view `stepacc.score_lineage` has a row for each score, and "
@@ -174,7 +241,7 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
             **shared,
         ),
         dg.AssetSpec(
-            keys.metadata,
+            own.metadata,
             description="The reasons of each score, as the metric gives them: what it expected, what it found, and how "
             "it compared the two.\n\n`score_id` is the `id` of the score; `stepacc lineage trace ID` shows what the "
             "score was made from.",
@@ -182,6 +249,35 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
             **shared,
         ),
     ]
+
+
+def summaries_spec(source: Source, keys: SourceKeys, evaluators: Iterable[Evaluator]) -> dg.AssetSpec:
+    """Return the spec of the task summaries: not partitioned, since the runs of a task lie in any windows."""
+    settings = _common(source)
+    del settings["partitions_def"]
+    read = [keys.of(evaluator.name) for evaluator in evaluators]
+    return dg.AssetSpec(
+        keys.task_summaries,
+        deps=[key for own in read for key in own.made],
+        description=(
+            "What the repeated runs of each task amount to: how many passed, with the Wilson 95 % interval, and the "
+            "chances pass@k and pass^k. One row for each task, metric (or member of its family), version, config and "
+            "reference revision; runs are never counted across these.\n\n"
+            "Made of the current scores of all partitions. `stepacc summaries` shows them, and "
+            "`stepacc lineage trace ID` what the scores of one run were made from."
+        ),
+        kinds={"postgres", "python"},
+        code_version=SUMMARIES_VERSION,
+        automation_condition=source.assets.automation_condition,
+        metadata={
+            **_table_metadata(task_summaries),
+            "dagster/column_lineage": summary_lineage([own.scores for own in read], [own.metadata for own in read]),
+            "settings": dg.MetadataValue.json(
+                {"k": list(source.summaries.ks), "pass_thresholds": dict(source.summaries.pass_thresholds)}
+            ),
+        },
+        **settings,
+    )
 
 
 def _freshness(source: Source) -> dg.FreshnessPolicy | None:

@@ -10,15 +10,23 @@ from typing import Any
 import dagster as dg
 
 from stepacc_core.metrics import Manifest
+from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_dagster.partitions import in_words
 from stepacc_dagster.tally import WindowTally
 
 RESOLVED = "every_occurrence_has_expected_steps"
+REFERRED = "every_occurrence_has_references"
 NONE_FAILED = "no_occurrence_failed"
 IN_RANGE = "scores_between_0_and_1"
 COVERAGE = "coverage"
 
 MISSING = "missing_expected_steps"
+_NAMED_BY_KEY: Mapping[AnnotationKey | None, tuple[str, str]] = {
+    "expected_steps": (RESOLVED, "found a valid trajectory"),
+    "reference_trajectories": (REFERRED, "found valid references"),
+    None: (NONE_FAILED, "could be judged by the metric"),
+}
+"""What the check of failures is called, and what it says, by the annotation that a metric requires."""
 _OF_ONE_RUN = "It speaks of the partitions of the last run alone, which its result names."
 _NAMED = 20
 """Occurrences that a check's metadata names; the score table has them all."""
@@ -28,12 +36,12 @@ _DIGITS = 4
 def check_specs(scores: dg.AssetKey, manifest: Manifest) -> list[dg.AssetCheckSpec]:
     """Return the specs of the checks, none of them blocking: a score that is there stays readable.
 
-    The first is named by what a failure is: most are missing expected steps, for a metric that requires them.
+    The first is named by what a failure is: most are missing annotations, for a metric that requires them.
     """
-    said = "found a valid trajectory" if manifest.needs_expected_steps else "could be judged by the metric"
+    name, said = _NAMED_BY_KEY[manifest.annotation_key]
     return [
         dg.AssetCheckSpec(
-            _failures_check(manifest),
+            name,
             asset=scores,
             description=f"Every trace and session {said}. {_OF_ONE_RUN}",
         ),
@@ -53,10 +61,6 @@ def check_results(
     return [_failures(scores, manifest, tallies), _in_range(scores, tallies), _coverage(scores, tallies)]
 
 
-def _failures_check(manifest: Manifest) -> str:
-    return RESOLVED if manifest.needs_expected_steps else NONE_FAILED
-
-
 def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, WindowTally]) -> dg.AssetCheckResult:
     unresolved = {key: dict(tally.failed) for key, tally in tallies.items() if tally.failed}
     named = [
@@ -69,14 +73,14 @@ def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, Win
     said = f"{count} of {_occurrences(tallies)} occurrences failed" if count else "No occurrence failed"
     return dg.AssetCheckResult(
         asset_key=scores,
-        check_name=_failures_check(manifest),
+        check_name=_NAMED_BY_KEY[manifest.annotation_key][0],
         passed=not unresolved,
         severity=dg.AssetCheckSeverity.WARN,
         description=_of(said, tallies),
         metadata={
             **_about(tallies),
             "failed": count,
-            **({MISSING: missing} if manifest.needs_expected_steps else {}),
+            **({MISSING: missing} if manifest.annotation_key else {}),
             **({"failed_by_partition": dg.MetadataValue.json(unresolved)} if unresolved else {}),
             **_listed("which", named[:_NAMED]),
         },

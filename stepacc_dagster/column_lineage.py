@@ -72,6 +72,26 @@ _STEPS = (
 _ALL = tuple(column for column in _CANONICAL if "." not in column)
 """Columns of the spans, any of which a metric may read."""
 
+_SUMMARISED: Mapping[str, tuple[str, ...]] = {
+    **{
+        name: (name,)
+        for name in (
+            "partition_type",
+            "task_id",
+            "metric",
+            "metric_version",
+            "config_hash",
+            "annotation_id",
+            "reference_hash",
+        )
+    },
+    "n": ("id",),
+    **dict.fromkeys(("n_scored", "n_failed", "n_not_applicable"), ("status",)),
+    **dict.fromkeys(("passes", "pass_rate", "pass_rate_low", "pass_rate_high", "pass_at_k", "pass_hat_k"), ("score",)),
+    "mean": ("score",),
+}
+"""The columns of scores behind each column of the task summaries."""
+
 _OF_BOTH = ("status", "code", "reason", "message", "score", "correct_steps", "edit_distance")
 _IDS: Mapping[PartitionType, str] = {"trace": "traces.trace_id", "session": "sessions.session_id"}
 
@@ -91,16 +111,21 @@ def canonical_lineage(traces: dg.AssetKey, read: Sequence[ReadColumn]) -> dg.Tab
 
 
 def score_lineage(
-    canonical: dg.AssetKey, annotations: dg.AssetKey | None, partition_types: Collection[PartitionType]
+    canonical: dg.AssetKey,
+    annotations: dg.AssetKey | None,
+    partition_types: Collection[PartitionType],
+    *,
+    steps_alone: bool,
 ) -> dg.TableColumnLineage:
     """Return what the columns of the scores are made of.
 
     Args:
         canonical: the asset of the canonical traces.
-        annotations: the asset of the annotations; None for a metric that requires no expected steps.
+        annotations: the asset of the annotations; None for a metric that requires none.
         partition_types: what is scored.
+        steps_alone: whether the metric reads no more of the spans than their steps.
     """
-    read, value = _read(canonical, annotations), _said(annotations, "value")
+    read, value = _read(canonical, steps_alone=steps_alone), _said(annotations, "value")
     tables = [_IDS[kind].partition(".")[0] for kind in partition_types]
     homes = {name: _deps(canonical, (f"{table}.{name}" for table in tables)) for name in ("window_key", "task_id")}
     return dg.TableColumnLineage(
@@ -121,15 +146,27 @@ def score_lineage(
 
 
 def metadata_lineage(
-    scores: dg.AssetKey, canonical: dg.AssetKey, annotations: dg.AssetKey | None
+    scores: dg.AssetKey, canonical: dg.AssetKey, annotations: dg.AssetKey | None, *, steps_alone: bool
 ) -> dg.TableColumnLineage:
-    """Return what the columns of the metadata of scores are made of; the assets are those of `score_lineage`."""
-    said = [*_read(canonical, annotations), *_said(annotations, "id", "revision", "value")]
+    """Return what the columns of the metadata of scores are made of; all but `scores` is as in `score_lineage`."""
+    said = [*_read(canonical, steps_alone=steps_alone), *_said(annotations, "id", "revision", "value")]
     return dg.TableColumnLineage({"score_id": _deps(scores, ["id"]), "metadata": said})
 
 
-def _read(canonical: dg.AssetKey, annotations: dg.AssetKey | None) -> Deps:
-    return _deps(canonical, _ALL if annotations is None else _STEPS)
+def summary_lineage(scores: Iterable[dg.AssetKey], metadata: Iterable[dg.AssetKey]) -> dg.TableColumnLineage:
+    """Return what the columns of the task summaries are made of, over the scores and the metadata of all metrics."""
+    scores, metadata = list(scores), list(metadata)
+    said = [dep for asset in metadata for dep in _deps(asset, ["metadata"])]
+    return dg.TableColumnLineage(
+        {
+            **{column: [dep for asset in scores for dep in _deps(asset, read)] for column, read in _SUMMARISED.items()},
+            **dict.fromkeys(("verdicts", "unconfirmed_references", "assumptions"), said),
+        }
+    )
+
+
+def _read(canonical: dg.AssetKey, *, steps_alone: bool) -> Deps:
+    return _deps(canonical, _STEPS if steps_alone else _ALL)
 
 
 def _said(annotations: dg.AssetKey | None, *columns: str) -> Deps:

@@ -13,6 +13,7 @@ from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
 from stepacc_core.redaction import RedactionSettings
+from stepacc_core.summaries import SummarySettings
 from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.assets import build_evaluation_assets
 from stepacc_dagster.automation import build_automation
@@ -21,27 +22,21 @@ from stepacc_dagster.component_settings import (
     AssetsModel,
     FollowModel,
     MappingModel,
+    MetricModel,
     RedactionModel,
     RetryModel,
     SettlingModel,
     StepPolicyModel,
+    SummariesModel,
     described,
 )
 from stepacc_dagster.defs_errors import located
+from stepacc_dagster.evaluators import Evaluator, evaluators_of
 from stepacc_dagster.notifications import build_failure_sensor
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scaffolder import StepAccuracyScaffolder
 from stepacc_dagster.sensors import build_changes_sensor
-from stepacc_dagster.sources import (
-    Evaluator,
-    FollowSettings,
-    MetricChoice,
-    RetrySettings,
-    SettleSettings,
-    Source,
-    Unannotated,
-    evaluator_of,
-)
+from stepacc_dagster.sources import FollowSettings, MetricChoice, RetrySettings, SettleSettings, Source, Unannotated
 from stepacc_dagster.stores.settings import store_settings
 from stepacc_dagster.trace_links import EXAMPLE
 
@@ -79,14 +74,25 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         ),
     ] = "fail"
     metric: Annotated[
-        str, described("Name of a metric: a built-in one, or one of an installed package.", "agent.step_accuracy")
-    ] = "agent.step_accuracy"
+        str | None,
+        described(
+            "Name of a metric: a built-in one, or one of an installed package; agent.step_accuracy where left out.",
+            "agent.step_accuracy",
+        ),
+    ] = None
     metric_version: Annotated[str | None, described("Version of the metric; the newest where left out.", "2.0.0")] = (
         None
     )
     config: Annotated[dict[str, Any], described("Config of the metric.", {"scoring_method": "strict_position"})] = (
         Field(default={})
     )
+    metrics: Annotated[
+        list[MetricModel],
+        described(
+            "Several metrics, each with version and config of its own, instead of metric, metric_version and config.",
+            [{"name": "agent.step_accuracy"}, {"name": "agent.trajectory_match"}],
+        ),
+    ] = Field(default=[])
     task_id_attributes: Annotated[
         list[str],
         described("Span attributes that hold the task id, tried after the built-in ones.", ["app.test_case"]),
@@ -124,7 +130,7 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     redaction: Annotated[
         RedactionModel,
         described(
-            "Which secrets and personal data are redacted before anything is stored; docs/redaction.md lists the kinds.",
+            "Which secrets and personal data are redacted before anything is stored; docs/redaction.md lists them.",
             {"patterns": {"customer": "CUST-[0-9]{8}"}, "allow": ["support@example.org"]},
         ),
     ] = RedactionModel()
@@ -156,6 +162,9 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         float | None,
         described("Hours after which Dagster shows scores as out of date where nothing was scored.", 50),
     ] = None
+    summaries: Annotated[SummariesModel, described("How repeated runs are summarised.", {"k": [1, 2, 3, 5]})] = (
+        SummariesModel()
+    )
     max_partitions_per_run: Annotated[int, described("Partitions that one run of a backfill takes; 1 or more.", 10)] = (
         10
     )
@@ -178,7 +187,7 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         try:
             component = super().load(attributes, context)
             source = component.to_source()
-            evaluator_of(source)
+            evaluators_of(source)
             refuse_asset_settings(source)
         except (StepaccError, ValidationError) as error:
             if document is None:
@@ -194,7 +203,8 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             partitions=self.partitions,
             end_offset=self.end_offset,
             partition_types=_unannotated(self.partition_types, self.unannotated),
-            metric=MetricChoice(self.metric, self.metric_version, self.config),
+            metric=self._metric(),
+            metrics=tuple(MetricChoice(each.name, each.version, each.config) for each in self.metrics),
             task_id_attributes=tuple(self.task_id_attributes),
             mappings=tuple(self._mappings()),
             store=_named("store", lambda: store_settings(self.store)),
@@ -224,8 +234,22 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             follow=FollowSettings(**self.follow.model_dump()),
             on_failure=self.on_failure,
             freshness_hours=self.freshness_hours,
+            summaries=SummarySettings(tuple(self.summaries.k), self.summaries.pass_thresholds),
             max_partitions_per_run=self.max_partitions_per_run,
         )
+
+    def _metric(self) -> MetricChoice | None:
+        """Return the single form of the metric, None where the list stands alone."""
+        given = [name for name in ("metric", "metric_version", "config") if getattr(self, name)]
+        if self.metrics and given:
+            msg = (
+                f"Source `{self.source}` has metrics and {' and '.join(given)} beside it; give version and config "
+                "with each entry of metrics, or leave metrics out."
+            )
+            raise ConfigError(msg, given[0])
+        if not given:
+            return None
+        return MetricChoice(self.metric or MetricChoice().name, self.metric_version, self.config)
 
     def _mappings(self) -> Iterator[DeclaredMapping]:
         for place, mapping in enumerate(self.mappings):
@@ -236,14 +260,14 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         return build_evaluation_definitions(self.to_source())
 
 
-def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = None) -> dg.Definitions:
+def build_evaluation_definitions(source: Source, evaluators: Sequence[Evaluator] | None = None) -> dg.Definitions:
     """Build assets, checks, job, schedule and resource of a source.
 
     Args:
         source: the source's settings.
-        evaluator: its metric and config; resolved from the settings where left out.
+        evaluators: its metrics and their configs; resolved from the settings where left out.
     """
-    evaluator = evaluator or evaluator_of(source)
+    evaluators = evaluators or evaluators_of(source)
     refuse_asset_settings(source)
     with warnings.catch_warnings():
         # Ours to know, not our users': Dagster marks parts of its API as beta, such as backfill policies and kinds.
@@ -251,11 +275,11 @@ def build_evaluation_definitions(source: Source, evaluator: Evaluator | None = N
         warnings.simplefilter("ignore", category=dg.PreviewWarning)
         return dg.Definitions.merge(
             dg.Definitions(
-                assets=build_evaluation_assets(source, evaluator),
+                assets=build_evaluation_assets(source, evaluators),
                 resources={resource_key(source): StepaccDatabase(url_env=source.database_url_env)},
-                sensors=[build_changes_sensor(source, evaluator), build_failure_sensor(source, evaluator)],
+                sensors=[build_changes_sensor(source, evaluators), build_failure_sensor(source, evaluators)],
             ),
-            build_automation(source, evaluator),
+            build_automation(source, evaluators),
         )
 
 

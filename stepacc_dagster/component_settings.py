@@ -27,6 +27,31 @@ class RetryModel(dg.Model, dg.Resolvable):
     delay_seconds: Annotated[float, described("Wait before the first, doubled each time.", 5)] = 5.0
 
 
+class MetricModel(dg.Model, dg.Resolvable):
+    """One of several metrics of a source."""
+
+    name: Annotated[str, described("Name of the metric.", "agent.trajectory_match")]
+    version: Annotated[str | None, described("Its version; the newest where left out.", "1.0.0")] = None
+    config: Annotated[dict[str, Any], described("Its config.", {"scoring_method": "strict_position"})] = Field(
+        default={}
+    )
+
+
+class SummariesModel(dg.Model, dg.Resolvable):
+    """How the repeated runs of a task are summarised."""
+
+    k: Annotated[list[int], described("Numbers of runs for which pass@k and pass^k are given.", [1, 2, 3, 5])] = Field(
+        default=[1, 2, 3, 5]
+    )
+    pass_thresholds: Annotated[
+        dict[str, float],
+        described(
+            "By name of a metric or member, the score from which a run passes; the best score alone where left out.",
+            {"agent.step_accuracy": 0.9},
+        ),
+    ] = Field(default={})
+
+
 class SettlingModel(dg.Model, dg.Resolvable):
     """When a trace is over; one that still goes on is listed, and scored once it has settled."""
 

@@ -52,9 +52,11 @@ def launch(  # noqa: PLR0913 (what makes a backfill)
         tags: of each run.
         title: as the UI shows it.
     """
-    every = _ranges([window.key for window in planned], partitions)
     ingested = _ranges([window.key for window in planned if window.ingest], partitions)
-    selected = {keys.canonical_traces: ingested, keys.scores: every, keys.metadata: every}
+    selected = {keys.canonical_traces: ingested}
+    for metric in dict.fromkeys(metric for window in planned for metric in window.metrics):
+        scored = _ranges([window.key for window in planned if metric in window.metrics], partitions)
+        selected |= dict.fromkeys(keys.of(metric).made, scored)
     backfill = PartitionBackfill.from_partitions_by_assets(
         backfill_id=make_new_backfill_id(),
         asset_graph=definitions.resolve_asset_graph(),
@@ -65,7 +67,8 @@ def launch(  # noqa: PLR0913 (what makes a backfill)
             PartitionsByAssetSelector(asset_key=key, partitions=PartitionsSelector(ranges))
             for key, ranges in selected.items()
             if ranges
-        ],
+        ]
+        + [PartitionsByAssetSelector(asset_key=keys.task_summaries)],
         title=title,
         description=None,
         run_config=None,

@@ -1,7 +1,7 @@
 """Telling somebody that a run of a source failed."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -10,8 +10,9 @@ import dagster as dg
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.automation import RANGE_END, RANGE_START
-from stepacc_dagster.catalog import SourceKeys
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.catalog import SourceKeys, score_op
+from stepacc_dagster.evaluators import Evaluator
+from stepacc_dagster.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class FailedRun:
 
     Attributes:
         source: whose run it was.
-        metric: name of its metric.
-        metric_version: version of its metric.
+        metric: name of its metric; of several those whose step failed, or all, with a comma between.
+        metric_version: version of its metric, or versions as above.
         run_id: the run in Dagster.
         first: its first partition, and `last` its last; None where it had none.
         last: see `first`.
@@ -78,11 +79,10 @@ def target_of(source: Source) -> Target:
     return target  # type: ignore[no-any-return]
 
 
-def build_failure_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefinition:
+def build_failure_sensor(source: Source, evaluators: Sequence[Evaluator]) -> dg.SensorDefinition:
     """Build the sensor that hands each failed run of a source to its target."""
     target = target_of(source)
-    keys = SourceKeys(source, evaluator)
-    own = {keys.canonical_traces, keys.scores, keys.metadata}
+    own = set(SourceKeys(source, evaluators).made)
 
     @dg.run_failure_sensor(
         name=f"{source.name}_failures",
@@ -95,18 +95,22 @@ def build_failure_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
             # No SkipReason: where a run of the source was told of in the same look, Dagster takes the two for an
             # error, forgets how far it came, and would tell of that run at every look from then on.
             return []
-        target(_failed_run(context, source, evaluator))
+        target(_failed_run(context, source, evaluators))
         return None
 
     return failures
 
 
-def _failed_run(context: dg.RunFailureSensorContext, source: Source, evaluator: Evaluator) -> FailedRun:
-    run, manifest = context.dagster_run, evaluator.metric.manifest
+def _failed_run(context: dg.RunFailureSensorContext, source: Source, evaluators: Sequence[Evaluator]) -> FailedRun:
+    run = context.dagster_run
     single = run.tags.get("dagster/partition")
     partitions: dict[str, str] = {}
     error = context.failure_event.message or "no reason given"
-    for event in context.get_step_failure_events():
+    failed = list(context.get_step_failure_events())
+    steps = {event.step_key for event in failed}
+    manifests = [evaluator.metric.manifest for evaluator in evaluators]
+    manifests = [manifest for manifest in manifests if score_op(source, manifest) in steps] or manifests
+    for event in failed:
         data = event.step_failure_data
         told = data.user_failure_data
         error = (told.description if told else data.error and data.error.message) or error
@@ -114,8 +118,8 @@ def _failed_run(context: dg.RunFailureSensorContext, source: Source, evaluator: 
         partitions |= dict(listed.value) if isinstance(listed, dg.JsonMetadataValue) else {}  # type: ignore[arg-type]
     return FailedRun(
         source=source.name,
-        metric=manifest.name,
-        metric_version=manifest.version,
+        metric=",".join(manifest.name for manifest in manifests),
+        metric_version=",".join(manifest.version for manifest in manifests),
         run_id=run.run_id,
         first=run.tags.get(RANGE_START, single),
         last=run.tags.get(RANGE_END, single),

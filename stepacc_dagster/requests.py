@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, islice
 
-from stepacc_dagster.storage.due import WindowState
+from stepacc_dagster.storage.due import DueWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Ask:
     Attributes:
         key: the window.
         ingest: whether it is ingested before it is scored.
+        metrics: the metrics it is scored by.
         token: what it is brought up to date with; while this stays, asking again is only for a run that was lost.
         attempt: 1, 2, 3, ...: runs asked for with this token, this one included.
         asked_at: now, by the database's clock.
@@ -23,20 +24,21 @@ class Ask:
 
     key: str
     ingest: bool
+    metrics: tuple[str, ...]
     token: str
     attempt: int
     asked_at: datetime
 
     @classmethod
-    def of(cls, state: WindowState) -> "Ask":
+    def of(cls, due: DueWindow) -> "Ask":
         """Return what to ask for, for a window that is out of date."""
-        before = (state.requests or 0) if state.token == state.requested else 0
-        return cls(state.window_key, state.ingest_due, state.token, before + 1, state.now)
+        before = (due.requests or 0) if due.token == due.requested else 0
+        return cls(due.window_key, due.ingest_due, due.metrics, due.token, before + 1, due.now)
 
 
 @dataclass(frozen=True, slots=True)
 class RunAsk:
-    """A run over neighbouring windows, oldest first, all of which are to be ingested or none."""
+    """A run over neighbouring windows, oldest first; all are to be ingested or none, and scored by the same metrics."""
 
     asks: tuple[Ask, ...]
 
@@ -44,6 +46,11 @@ class RunAsk:
     def ingest(self) -> bool:
         """Whether the run ingests before it scores."""
         return self.asks[0].ingest
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics the run scores by."""
+        return self.asks[0].metrics
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -102,4 +109,5 @@ def _grouped(asks: Iterable[Ask], places: dict[str, int], size: int) -> Iterator
 
 def _goes_on(group: Sequence[Ask], ask: Ask, places: dict[str, int], size: int) -> bool:
     last = group[-1]
-    return len(group) < size and places[last.key] - places[ask.key] == 1 and last.ingest == ask.ingest
+    same = (last.ingest, last.metrics) == (ask.ingest, ask.metrics)
+    return len(group) < size and places[last.key] - places[ask.key] == 1 and same

@@ -13,6 +13,7 @@ from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.scoring import WindowScores
 from stepacc_dagster.storage.canonical import Ingested
 from stepacc_dagster.storage.lineage import UsedRevisions
+from stepacc_dagster.storage.summaries import Summarised
 from stepacc_dagster.tally import Scored, Unscored, WindowTally
 from stepacc_dagster.trace_links import TraceUrl
 
@@ -73,7 +74,7 @@ def score_metadata(
         "not_applicable": tally.not_applicable.total(),
         "skipped_unannotated": tally.skipped,
         "unsettled": scores.unsettled.occurrences,
-        "dagster/partition_row_count": tally.rows,
+        "dagster/partition_row_count": tally.rows * len(evaluator.row_names),
         "rows_new": scores.written.inserted,
         "rows_confirmed": scores.written.confirmed,
         **({"rows_retired": scores.retired} if scores.retired else {}),
@@ -96,6 +97,18 @@ def score_metadata(
         **{name: dg.MetadataValue.json(dict(counter)) for name, counter in reasons.items() if counter},
         "metric_version": evaluator.metric.manifest.version,
         "config_hash": evaluator.config_hash,
+    }
+
+
+def summaries_metadata(summarised: Summarised) -> dict[str, Any]:
+    """Return the metadata of the task summaries: counts alone."""
+    note = {} if summarised.tasks else {"note": "No scored trace or session of this source names a task."}
+    return {
+        "dagster/row_count": summarised.summaries,
+        "tasks": summarised.tasks,
+        "rows_changed": summarised.changed,
+        "rows_removed": summarised.removed,
+        **note,
     }
 
 

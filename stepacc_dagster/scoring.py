@@ -5,15 +5,19 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from stepacc_core.errors import ResultError
 from stepacc_core.metrics import Evaluation, evaluate
+from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.errors import PartitionTimeoutError, ScorerError
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.failures import is_transient, kept, sentence
-from stepacc_dagster.sources import Evaluator, Source, scoring_rules
+from stepacc_dagster.sources import Source, scoring_rules
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
-from stepacc_dagster.storage.scores import ScoreRow, Written, retire_scores, write_scores
+from stepacc_dagster.storage.score_rows import ScoreRow
+from stepacc_dagster.storage.scores import Written, retire_scores, write_scores
 from stepacc_dagster.storage.settling import Settling, Unsettled, unsettled
 from stepacc_dagster.storage.work import Evaluated, ScoredCounts, content_of, note_scored, note_scoring_failed
 from stepacc_dagster.tally import WindowTally
@@ -21,7 +25,9 @@ from stepacc_dagster.time_limit import TimeLimit
 from stepacc_dagster.windows import Window
 
 _CLOCK = sa.text("SELECT clock_timestamp()")
-_LOADERS: dict[PartitionType, Callable[[sa.Connection, str, Window, Settling], Iterator[CanonicalPartition]]] = {
+_LOADERS: dict[
+    PartitionType, Callable[[sa.Connection, str, Window, Settling, AnnotationKey], Iterator[CanonicalPartition]]
+] = {
     "trace": load_trace_partitions,
     "session": load_session_partitions,
 }
@@ -93,33 +99,32 @@ def _score(  # noqa: PLR0913, PLR0917 (one call, to keep the try above short)
 ) -> WindowScores:
     lower_is_better = evaluator.metric.manifest.direction == "lower_is_better"
     tally = WindowTally(lower_is_better=lower_is_better, policy=source.step_policy)
-    names = {
-        "metric": evaluated.metric,
-        "metric_version": evaluated.metric_version,
-        "config_hash": evaluated.config_hash,
-    }
+    names = {"metric_version": evaluated.metric_version, "config_hash": evaluated.config_hash}
     with engine.begin() as writer, engine.connect() as reader:
         settling = source.settling.at(reader.execute(_CLOCK).scalar_one())
         reader.rollback()
         limit = _limit(evaluator, window)
-        with closed(_partitions(reader, source, window, settling, seen)) as partitions, limit.watched():
+        read = _partitions(reader, source, window, settling, evaluator.annotation_key, seen)
+        with closed(read) as partitions, limit.watched():
             rows = _rows(_in_time(partitions, limit), source, evaluator, tally, limit)
-            written = write_scores(writer, source.name, window, **names, run_id=evaluated.run_id, rows=rows)
-        retired = retire_scores(writer, source.name, window, **names, settling=settling)
+            written = write_scores(
+                writer, source.name, window, metric=evaluated.metric, **names, run_id=evaluated.run_id, rows=rows
+            )
+        retired = retire_scores(writer, source.name, window, metrics=evaluator.row_names, **names, settling=settling)
         counts = ScoredCounts(tally.scored, tally.failed.total(), tally.not_applicable.total(), tally.skipped)
         note_scored(writer, evaluated, seen.content, counts, seen.unsettled)
     return WindowScores(tally, written, retired, seen.unsettled)
 
 
-def _partitions(
-    reader: sa.Connection, source: Source, window: Window, settling: Settling, seen: _Seen
+def _partitions(  # noqa: PLR0913, PLR0917 (what is read)
+    reader: sa.Connection, source: Source, window: Window, settling: Settling, key: AnnotationKey, seen: _Seen
 ) -> Iterator[CanonicalPartition]:
     # One snapshot for all: an ingest or an annotation that commits in between is seen whole or not at all.
     reader.execution_options(isolation_level="REPEATABLE READ")
-    seen.content = content_of(reader, source.name, window.key)
+    seen.content = content_of(reader, source.name, window.key, key)
     seen.unsettled = unsettled(reader, source.name, window.key, settling, source.partition_types)
     for partition_type in source.partition_types:
-        yield from _LOADERS[partition_type](reader, source.name, window, settling)
+        yield from _LOADERS[partition_type](reader, source.name, window, settling, key)
 
 
 def _limit(evaluator: Evaluator, window: Window) -> TimeLimit:
@@ -141,10 +146,20 @@ def _in_time(partitions: Iterator[CanonicalPartition], limit: TimeLimit) -> Iter
 
 def _evaluate(evaluator: Evaluator, partition: CanonicalPartition) -> Evaluation:
     try:
-        return evaluate(evaluator.metric, partition, evaluator.config)
+        return _of_family(evaluator, evaluate(evaluator.metric, partition, evaluator.config))
     except Exception as error:
         occurrence = f"{partition.partition_type} `{partition.partition_id}`"
         raise ScorerError(evaluator.metric.manifest.name, occurrence, error) from error
+
+
+def _of_family(evaluator: Evaluator, evaluation: Evaluation) -> Evaluation:
+    """Refuse members that the manifest does not name: nobody would find their rows, and none would be retired."""
+    given = tuple(member.name for member in evaluation.result.family)
+    named = evaluator.metric.manifest.family
+    if given and given != named:
+        msg = f"The result has the members {list(given)}; give those of the manifest's family, {list(named)}, in order."
+        raise ResultError(msg)
+    return evaluation
 
 
 def _rows(
@@ -154,7 +169,8 @@ def _rows(
     tally: WindowTally,
     limit: TimeLimit,
 ) -> Iterator[ScoreRow]:
-    annotated_only = evaluator.metric.manifest.needs_expected_steps
+    manifest = evaluator.metric.manifest
+    annotated_only = manifest.annotation_key is not None
     for partition in partitions:
         with limit:
             evaluation = _evaluate(evaluator, apply_policy(partition, source.step_policy))
@@ -163,4 +179,4 @@ def _rows(
             tally.skip()
             continue
         tally.add(partition, evaluation)
-        yield ScoreRow.of(partition, evaluation)
+        yield from ScoreRow.all_of(manifest, partition, evaluation)

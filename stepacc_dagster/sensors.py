@@ -14,13 +14,14 @@ import sqlalchemy as sa
 from stepacc_core.errors import StepaccError
 from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
 from stepacc_dagster.catalog import SourceKeys
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.ingest import observe
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.requests import Ask, RunAsk, runs
 from stepacc_dagster.resources import StepaccDatabase, resource_key
-from stepacc_dagster.sources import Evaluator, Source, reader_version, scoring_rules
+from stepacc_dagster.sources import Source, reader_version, scoring_rules
 from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
 from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.locks import lock
@@ -40,7 +41,7 @@ def sensor_name(source: Source) -> str:
     return f"{source.name}_changes"
 
 
-def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefinition:
+def build_changes_sensor(source: Source, evaluators: Sequence[Evaluator]) -> dg.SensorDefinition:
     """Build the sensor that follows a source's store and annotations."""
     running = dg.DefaultSensorStatus.RUNNING if source.follow.enabled else dg.DefaultSensorStatus.STOPPED
 
@@ -52,22 +53,23 @@ def build_changes_sensor(source: Source, evaluator: Evaluator) -> dg.SensorDefin
         required_resource_keys={resource_key(source)},
         description=(
             "Asks the store which windows changed, and brings these up to date, and those whose annotations, metric "
-            "version or config changed or whose traces have settled."
+            "version or config changed or whose traces have settled; each by the metrics that it is out of date for."
         ),
     )
     def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         database: StepaccDatabase = getattr(context.resources, resource_key(source))
         with database.engine() as engine:
             unread = _observed(engine, source)
-            asked = requested_runs(context.instance, engine, source, evaluator)
+            asked = requested_runs(context.instance, engine, source, evaluators)
         if unread is not None:
             context.log.error("%s", unread)  # annotations and the metric are followed all the same
         if not asked:
             if unread is not None and not isinstance(unread, UnfollowableError):
                 raise unread
             return dg.SkipReason(str(unread or "Everything is up to date, or being brought up to date."))
-        ensure_pool_limit(context.instance, evaluator.metric.manifest)
-        return dg.SensorResult(run_requests=[_run_request(source, evaluator, run) for run in asked])
+        for evaluator in evaluators:
+            ensure_pool_limit(context.instance, evaluator.metric.manifest)
+        return dg.SensorResult(run_requests=[_run_request(source, evaluators, run) for run in asked])
 
     return changes
 
@@ -85,7 +87,7 @@ def _observed(engine: sa.Engine, source: Source) -> Exception | None:
 
 
 def requested_runs(
-    instance: dg.DagsterInstance, engine: sa.Engine, source: Source, evaluator: Evaluator
+    instance: dg.DagsterInstance, engine: sa.Engine, source: Source, evaluators: Sequence[Evaluator]
 ) -> list[RunAsk]:
     """Choose the runs that bring windows up to date, and note that they were asked for.
 
@@ -94,13 +96,13 @@ def requested_runs(
     keys = partitions_of(source).get_partition_keys()
     if not keys:
         return []
-    wanted = wanted_of(source, evaluator, keys)
-    busy = _busy_windows(instance, source, SourceKeys(source, evaluator))
+    wanted = [wanted_of(source, evaluator, keys) for evaluator in evaluators]
+    busy = _busy_windows(instance, source, SourceKeys(source, evaluators))
     size, limit = source.max_partitions_per_run, source.follow.max_runs
     with engine.begin() as connection:
         lock(connection, "requests", source.name)
-        states = due_windows(connection, wanted, rescore=source.follow.rescore, busy=busy, limit=size * limit)
-        asked = runs(map(Ask.of, states), keys, size=size, limit=limit)
+        due = due_windows(connection, wanted, rescore=source.follow.rescore, busy=busy, limit=size * limit)
+        asked = runs(map(Ask.of, due), keys, size=size, limit=limit)
         note_requested(
             connection,
             source.name,
@@ -110,7 +112,7 @@ def requested_runs(
 
 
 def wanted_of(source: Source, evaluator: Evaluator, keys: Sequence[str]) -> Wanted:
-    """Return what the windows of some neighbouring partitions should have been worked on with."""
+    """Return what the windows of some neighbouring partitions should have been worked on with, for one metric."""
     manifest = evaluator.metric.manifest
     return Wanted(
         source.name,
@@ -118,16 +120,18 @@ def wanted_of(source: Source, evaluator: Evaluator, keys: Sequence[str]) -> Want
         manifest.name,
         manifest.version,
         evaluator.config_hash,
+        evaluator.annotation_key,
         scoring_rules(source),
         first=keys[0],
         last=keys[-1],
     )
 
 
-def _run_request(source: Source, evaluator: Evaluator, run: RunAsk) -> dg.RunRequest:
-    keys = SourceKeys(source, evaluator)
-    scores = [keys.scores, keys.metadata]
-    tags = run_tags(source, evaluator, trigger="changes", partitions=len(run.keys))
+def _run_request(source: Source, evaluators: Sequence[Evaluator], run: RunAsk) -> dg.RunRequest:
+    keys = SourceKeys(source, evaluators)
+    scores = keys.scored(run.metrics)
+    chosen = [evaluator for evaluator in evaluators if evaluator.name in run.metrics]
+    tags = run_tags(source, chosen, trigger="changes", partitions=len(run.keys))
     selection = [keys.canonical_traces, *scores] if run.ingest else scores
     if len(run.keys) == 1:
         return dg.RunRequest(run_key=run.run_key, partition_key=run.keys[0], tags=tags, asset_selection=selection)
@@ -137,7 +141,7 @@ def _run_request(source: Source, evaluator: Evaluator, run: RunAsk) -> dg.RunReq
 
 def _busy_windows(instance: dg.DagsterInstance, source: Source, keys: SourceKeys) -> list[tuple[str, str]]:
     """Return first and last window of each unfinished run that works on the source, whoever started it."""
-    own = {keys.canonical_traces, keys.scores, keys.metadata}
+    own = set(keys.made) - {keys.task_summaries}
     unfinished = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
     return list(_ranges(run for run in unfinished if _works_on(run, source, own)))
 

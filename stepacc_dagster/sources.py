@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel
-
 from stepacc_core.conventions.declared import DeclaredMapping
 from stepacc_core.errors import ConfigError
 from stepacc_core.fingerprint import fingerprint
-from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
 from stepacc_core.model import PartitionType
 from stepacc_core.policy import StepPolicy
-from stepacc_core.redaction import RedactionSettings
 from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
+from stepacc_core.redaction import RedactionSettings
+from stepacc_core.summaries import SummarySettings
 from stepacc_dagster.asset_settings import AssetSettings
 from stepacc_dagster.storage.settling import Settling
 from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
@@ -90,7 +88,8 @@ class Source:
         end_offset: 1 makes the window that is still running a partition too, 0 only closed ones.
         partition_types: what is scored, and what happens to occurrences nobody annotated: `fail` gives a failed row,
             `skip` no row; both are counted in the coverage.
-        metric: the metric the source is scored by.
+        metric: the metric the source is scored by; `agent.step_accuracy` where neither this nor `metrics` is given.
+        metrics: the metrics, where there are several; their names differ in the last part, which names their assets.
         task_id_attributes: attributes that hold the task id, tried after the built-in ones.
         mappings: conventions of the source's own, tried before the built-in ones.
         store: where the agent's spans are; `stepacc.otel_spans` where nothing is said.
@@ -108,6 +107,7 @@ class Source:
             writes it to the log.
         freshness_hours: hours after which Dagster shows the scores as out of date where nothing was scored; None:
             never, as for an agent that is not at work every day.
+        summaries: how repeated runs of a task are summarised.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
 
     Raises:
@@ -119,7 +119,8 @@ class Source:
     partitions: PartitionKind = "daily"
     end_offset: int = 1
     partition_types: Mapping[PartitionType, Unannotated] = field(default_factory=lambda: {"trace": "fail"})
-    metric: MetricChoice = field(default_factory=MetricChoice)
+    metric: MetricChoice | None = None
+    metrics: tuple[MetricChoice, ...] = ()
     task_id_attributes: tuple[str, ...] = ()
     mappings: tuple[DeclaredMapping, ...] = ()
     store: StoreSettings = field(default_factory=OtelSpansSettings)
@@ -134,6 +135,7 @@ class Source:
     follow: FollowSettings = field(default_factory=FollowSettings)
     on_failure: str | None = None
     freshness_hours: float | None = None
+    summaries: SummarySettings = field(default_factory=SummarySettings)
     max_partitions_per_run: int = 10
 
     def __post_init__(self) -> None:
@@ -147,6 +149,7 @@ class Source:
         if not self.partition_types:
             msg = f"Source `{self.name}` scores nothing; list `trace`, `session` or both under partition_types."
             raise ConfigError(msg, "partition_types")
+        self._refuse_metrics()
         _ = self.trace_links
         self._refuse_unknown("partitions", [self.partitions], get_args(PartitionKind))
         self._refuse_unknown("partition_types", self.partition_types, get_args(PartitionType))
@@ -165,6 +168,19 @@ class Source:
             )
             raise ConfigError(msg, "freshness_hours")
 
+    def _refuse_metrics(self) -> None:
+        if self.metric and self.metrics:
+            msg = (
+                f"Source `{self.name}` has both metric and metrics; list {self.metric.name!r} under metrics with the "
+                "others, or leave metrics out."
+            )
+            raise ConfigError(msg, "metrics")
+        names = [choice.name for choice in self.metrics]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                msg = f"Source `{self.name}` lists metric {name!r} twice; list each metric once, by one version."
+                raise ConfigError(msg, f"metrics.{place}.name")
+
     def _refuse_unknown(self, name: str, given: Iterable[object], allowed: tuple[object, ...]) -> None:
         for value in given:
             if value not in allowed:
@@ -175,6 +191,11 @@ class Source:
         if given < least:
             msg = f"{name} of source `{self.name}` is {given}; use {least} or more."
             raise ConfigError(msg, name)
+
+    @property
+    def choices(self) -> tuple[MetricChoice, ...]:
+        """The metrics the source is scored by, at least one, in the order given."""
+        return self.metrics or (self.metric or MetricChoice(),)
 
     @property
     def start(self) -> datetime:
@@ -190,39 +211,6 @@ class Source:
     def read_settings(self) -> ReadSettings:
         """How the spans of the source are read."""
         return ReadSettings(task_id_attributes=(*TASK_ID_ATTRIBUTES, *self.task_id_attributes), mappings=self.mappings)
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluator:
-    """A source's metric with its config, resolved and hashed."""
-
-    metric: Metric[Any]
-    config: BaseModel
-    config_hash: str
-
-    @property
-    def code_version(self) -> str:
-        """What Dagster calls the version of the code: metric version and config hash."""
-        return f"{self.metric.manifest.version}-{self.config_hash[:12]}"
-
-
-def evaluator_of(source: Source) -> Evaluator:
-    """Resolve the metric and config of a source.
-
-    Raises:
-        UnknownMetricError: no metric of that name or version is registered.
-        ConfigError: the config is refused, or the metric does not score what the source lists.
-    """
-    metric = get_metric(source.metric.name, source.metric.version)
-    for kind in source.partition_types:
-        if kind not in metric.manifest.partition_types:
-            msg = (
-                f"Metric `{metric.manifest.name}` scores no {kind}s, which source `{source.name}` lists under "
-                f"partition_types; list {' or '.join(metric.manifest.partition_types)}."
-            )
-            raise ConfigError(msg, "partition_types")
-    config = build_config(metric, source.metric.config)
-    return Evaluator(metric, config, config_hash(config, source.step_policy.settings()))
 
 
 def scoring_rules(source: Source) -> str:

@@ -6,7 +6,8 @@ import pytest
 
 from stepacc_core.errors import ConfigError
 from stepacc_core.metrics import registry
-from stepacc_dagster.sources import MetricChoice, RetrySettings, Source, evaluator_of
+from stepacc_dagster.evaluators import evaluator_of
+from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
 from tests.integration.evaluation_samples import ToyMetric
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 from rich.box import SIMPLE
@@ -28,7 +28,7 @@ _ROUNDS = 2
 
 @click.command()
 @click.option("--source", help="Name of the source; every source where left out.")
-@click.option("--metric", help="Only sources scored by the metric of this name.")
+@click.option("--metric", help="Only by the metric of this name, and only sources that it scores.")
 @click.option("--from", "first", metavar="KEY", help="First partition, UTC; the source's first where left out.")
 @click.option("--to", "last", metavar="KEY", help="Last partition, included; the newest where left out.")
 @click.option(
@@ -69,28 +69,38 @@ def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
     done again: run the command again to go on. The exit code is 1 when a partition failed.
     """
     done = [
-        _backfill(name, first, last, only, how, dry_run=dry_run, as_json=as_json) for name in _names(source, metric)
+        _backfill(name, metric, first, last, only, how, dry_run=dry_run, as_json=as_json)
+        for name in _names(source, metric)
     ]
     sys.exit(0 if all(done) else 1)
 
 
 def _names(source: str | None, metric: str | None) -> list[str]:
     sources = load_sources(defs_folder())
-    chosen = [each for each in sources if source in (None, each.name) and metric in (None, each.metric.name)]
+    by = {each.name: [choice.name for choice in each.choices] for each in sources}
+    chosen = [name for name, metrics in by.items() if source in (None, name) and (metric is None or metric in metrics)]
     if not chosen:
-        known = ", ".join(f"`{each.name}` (by {each.metric.name})" for each in sources) or "none"
+        known = ", ".join(f"`{name}` (by {' and '.join(metrics)})" for name, metrics in by.items()) or "none"
         asked = " and ".join(
             part for part in (source and f"source `{source}`", metric and f"metric `{metric}`") if part
         )
         msg = f"Nothing configured in {defs_folder()} is of {asked or 'any source'}; there are: {known}."
         raise ConfigError(msg)
-    return [each.name for each in chosen]
+    return chosen
 
 
-def _backfill(  # noqa: PLR0913 (the command's options)
-    name: str, first: str | None, last: str | None, only: Only, how: str, *, dry_run: bool, as_json: bool
+def _backfill(  # noqa: PLR0913, PLR0917 (the command's options)
+    name: str,
+    metric: str | None,
+    first: str | None,
+    last: str | None,
+    only: Only,
+    how: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
 ) -> bool:
-    with local_evaluation(name) as evaluation:
+    with local_evaluation(name, metric) as evaluation:
         keys = evaluation.partition_keys(first, last)
         try:
             evaluation.observe()
@@ -102,7 +112,8 @@ def _backfill(  # noqa: PLR0913 (the command's options)
             return True
         by_daemon = how == "daemon" or (how == "auto" and daemon_is_alive(evaluation.instance))
         ended = _by_daemon(evaluation, keys, planned) if by_daemon else _here(evaluation, planned)
-        failed = [state for state in evaluation.states(keys) if state.problem]
+        failed = [state for states in evaluation.states(keys).values() for state in states if state.problem]
+        failed = list({state.window_key: state for state in failed}.values())
         for state in failed[:_SHOWN]:
             note(f"{state.window_key} failed: {state.problem}")
         if len(failed) > _SHOWN:
@@ -123,7 +134,7 @@ def _by_daemon(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
     for round_number in range(_ROUNDS):
         if not planned:
             break
-        ident = evaluation.launch(planned, f"{evaluation.metric} over {planned[0].key} to {planned[-1].key}")
+        ident = evaluation.launch(planned, f"{evaluation.title} over {planned[0].key} to {planned[-1].key}")
         waits = "" if daemon_is_alive(evaluation.instance) else "; it starts when a daemon does (`stepacc dev`)"
         note(f"Backfill {ident} of {counted(len(planned), 'partition')} is queued{waits}.")
         status = _followed(evaluation, keys, planned, ident)
@@ -141,7 +152,8 @@ def _followed(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequenc
     with progress_bar(*columns) as progress:
         task = progress.add_task("partitions", total=len(chosen))
         for status in states(evaluation.instance, ident):
-            waiting = {state.window_key for state in evaluation.states(keys) if state.is_due}
+            standing = evaluation.states(keys).values()
+            waiting = {state.window_key for found in standing for state in found if state.is_due}
             progress.update(task, completed=len(chosen - waiting))
             last = status
             if not warned and not daemon_is_alive(evaluation.instance):
@@ -157,7 +169,7 @@ def _tell_plan(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
         for window in planned:
             emit_json({"source": evaluation.source.name, **dataclasses.asdict(window)})
         return
-    name = f"{evaluation.source.name}, {evaluation.metric}"
+    name = f"{evaluation.source.name}, {evaluation.title}"
     if not planned:
         note(f"{name}: nothing to do in {keys[0]} to {keys[-1]}.")
         return
@@ -172,17 +184,26 @@ def _tell_plan(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
         note(f"  {window.key} failed before: {window.problem}")
 
 
-def _tell_versions(evaluation: LocalEvaluation, versions: Sequence[VersionScores], *, as_json: bool) -> None:
+def _tell_versions(
+    evaluation: LocalEvaluation, versions: Mapping[str, Sequence[VersionScores]], *, as_json: bool
+) -> None:
     if as_json:
-        for each in versions:
-            emit_json({"source": evaluation.source.name, "comparison": dataclasses.asdict(each)})
+        for name, compared in versions.items():
+            for each in compared:
+                emit_json({"source": evaluation.source.name, "metric": name, "comparison": dataclasses.asdict(each)})
         return
-    table = Table(title=f"{evaluation.source.name}, by version", title_justify="left", box=SIMPLE)
+    for name, compared in versions.items():
+        own = "" if len(versions) == 1 else f", {name}"
+        out().print(_versions_table(f"{evaluation.source.name}{own}, by version", compared))
+
+
+def _versions_table(title: str, versions: Sequence[VersionScores]) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE)
     for column in ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change"):
         table.add_column(column, no_wrap=True, justify="left" if column in ("version", "config") else "right")
     for row in _rows(versions):
         table.add_row(*map(cell, row))
-    out().print(table)
+    return table
 
 
 def _rows(versions: Sequence[VersionScores]) -> Iterator[list[str]]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from stepacc_core.errors import ConfigError
 from stepacc_dagster.cli.output import note
-from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.evaluators import evaluators_of
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.lineage import Score
 from stepacc_dagster.stores.places import StorePlace, store_place
 from stepacc_dagster.trace_links import TraceUrl
@@ -20,41 +21,40 @@ class Configured:
         place: where its store keeps traces.
         url_env: the environment variable that holds the URL of the store's database.
         links: what gives the link to a trace in the store's own UI; None where the source names no address of it.
-        config: the metric's config and, where it is not the literal reading, the step policy.
+        configs: for each name that rows may have (a metric's, or a member's), the metric's version, config hash and
+            config; with the step policy, where that is not the literal reading.
     """
 
     place: StorePlace
     url_env: str
     links: TraceUrl | None
-    metric: str
-    metric_version: str
-    config_hash: str
-    config: Mapping[str, Any]
+    configs: Mapping[str, tuple[str, str, Mapping[str, Any]]]
 
     @classmethod
     def of(cls, source: Source) -> "Configured":
         """Return what a source has."""
-        evaluator = evaluator_of(source)
-        manifest, policy = evaluator.metric.manifest, dict(source.step_policy.settings())
-        config = evaluator.config.model_dump(mode="json", exclude_none=True)
+        policy = dict(source.step_policy.settings())
+        configs: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
+        for evaluator in evaluators_of(source):
+            config = evaluator.config.model_dump(mode="json", exclude_none=True)
+            shown = {**config, **({"step_policy": policy} if policy else {})}
+            own = (evaluator.metric.manifest.version, evaluator.config_hash, shown)
+            configs |= dict.fromkeys(evaluator.row_names, own)
         return cls(
             place=store_place(source.store),
             url_env=source.store_url_env or source.database_url_env,
             links=source.trace_links,
-            metric=manifest.name,
-            metric_version=manifest.version,
-            config_hash=evaluator.config_hash,
-            config={**config, **({"step_policy": policy} if policy else {})},
+            configs=configs,
         )
 
     def link(self, trace_id: str) -> str | None:
         """Return the link to a trace in the store's own UI; None where there is none."""
         return self.links.of(trace_id) if self.links else None
 
-    def made(self, score: Score) -> bool:
-        """Tell whether an evaluation is by the metric version and config that the source has now."""
-        own = (self.metric, self.metric_version, self.config_hash)
-        return own == (score.metric, score.metric_version, score.config_hash)
+    def config_of(self, score: Score) -> Mapping[str, Any] | None:
+        """Return the config an evaluation was made by; None where the source has no metric of that config now."""
+        version, config_hash, config = self.configs.get(score.metric, ("", "", None))
+        return config if (version, config_hash) == (score.metric_version, score.config_hash) else None
 
 
 def configured_sources() -> Mapping[str, Configured]:

@@ -60,7 +60,7 @@ def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | N
     return [
         {
             **_fields(each.score),
-            "config": dict(configured.config) if configured and configured.made(each.score) else None,
+            "config": dict(config) if configured and (config := configured.config_of(each.score)) is not None else None,
             "annotation": each.revision and _said(each.revision),
         }
         for each in evaluations

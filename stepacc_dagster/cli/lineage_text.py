@@ -130,7 +130,7 @@ def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | N
     for maker, group in groupby(evaluations, key=lambda each: _maker(each.score)):
         rows = list(group)
         present = "" if configured is None else ", which the source has now"
-        if configured and not configured.made(rows[0].score):
+        if configured and configured.config_of(rows[0].score) is None:
             present = ", not what the source has now"
         yield _heading(f"{maker}{present}")
         yield from (_evaluation(each) for each in rows)

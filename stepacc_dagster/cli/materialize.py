@@ -30,25 +30,27 @@ def ingest(source: str | None, first: str | None, last: str | None, *, as_json: 
 @_source
 @_from
 @_to
+@click.option("--metric", help="Score by this metric of the source only; by all where left out.")
 @json_option
-def materialize(source: str | None, first: str | None, last: str | None, *, as_json: bool) -> None:
+def materialize(source: str | None, first: str | None, last: str | None, metric: str | None, *, as_json: bool) -> None:
     """Ingest and score a range of partitions, in Dagster runs."""
-    _evaluate(source, first, last, LocalEvaluation.materialize, as_json=as_json)
+    _evaluate(source, first, last, LocalEvaluation.materialize, metric=metric, as_json=as_json)
 
 
-def _evaluate(
+def _evaluate(  # noqa: PLR0913 (a command's options)
     source: str | None,
     first: str | None,
     last: str | None,
     work: Callable[[LocalEvaluation, Sequence[str]], Iterator[RunOutcome]],
     *,
+    metric: str | None = None,
     as_json: bool,
 ) -> None:
-    with local_evaluation(source) as evaluation:
+    with local_evaluation(source, metric) as evaluation:
         keys = evaluation.partition_keys(first, last)
         note(f"{evaluation.source.name}: {counted(len(keys), 'partition')}, {keys[0]} to {keys[-1]}")
         runs = follow(work(evaluation, keys))
-        scores = evaluation.scores(keys)
+        scores = {name: evaluation.scores(keys, name) for name in evaluation.metrics}
     for run in runs:
         if as_json:
             emit_json(dataclasses.asdict(run))
@@ -57,7 +59,8 @@ def _evaluate(
     if not as_json:
         note(f"{sum(run.success for run in runs)} of {counted(len(runs), 'run')} succeeded.")
         if work is LocalEvaluation.materialize:
-            note(summary(scores))
+            for name, found in scores.items():
+                note(summary(found) if len(scores) == 1 else f"{name}: {summary(found)}")
     sys.exit(0 if all(run.success for run in runs) else 1)
 
 

@@ -29,6 +29,7 @@ from stepacc_dagster.doctor.gather.connections import Connections, reading, said
 from stepacc_dagster.doctor.gather.database import gather_database
 from stepacc_dagster.doctor.gather.instance import gather_instance
 from stepacc_dagster.doctor.gather.source import (
+    Work,
     gather_following,
     gather_sample,
     gather_store,
@@ -39,22 +40,23 @@ from stepacc_dagster.doctor.instance import Instance, check_instance
 from stepacc_dagster.doctor.windows import check_windows
 from stepacc_dagster.doctor.wording import listed
 from stepacc_dagster.errors import DatabaseError
+from stepacc_dagster.evaluators import Evaluator, evaluators_of
 from stepacc_dagster.failures import address
 from stepacc_dagster.local.binaries import find_binaries
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import dagster_home, instance_environment
 from stepacc_dagster.pools import pool_of
 from stepacc_dagster.resources import url_from_environment
-from stepacc_dagster.sources import Evaluator, Source, evaluator_of
+from stepacc_dagster.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A `defs.yaml`: its source and evaluator, or why there is none."""
+    """A `defs.yaml`: its source and evaluators, or why there is none."""
 
     path: Path
     source: Source | None = None
-    evaluator: Evaluator | None = None
+    evaluators: tuple[Evaluator, ...] = ()
     problem: str | None = None
 
 
@@ -92,7 +94,7 @@ def _sources() -> list[Loaded]:
     for path in source_files(defs_folder()):
         try:
             source = load_source(path)
-            one = Loaded(path, source, evaluator_of(source))
+            one = Loaded(path, source, evaluators_of(source))
             name = source.name
             if name in loaded:
                 one = Loaded(path, problem=f"{path}: source `{name}` has another defs.yaml, {loaded[name].path}.")
@@ -141,7 +143,7 @@ def _opened(about: str, url: str, connections: Connections) -> Opened:
 
 def _instances(loaded: Sequence[Loaded], main: Opened, connections: Connections) -> Iterator[tuple[str, Instance]]:
     """Look at the instance of stepacc's own commands, and at that of `DAGSTER_HOME` where it is another."""
-    manifests = [one.evaluator.metric.manifest for one in loaded if one.evaluator]
+    manifests = [evaluator.metric.manifest for one in loaded for evaluator in one.evaluators]
     pools = {pool_of(manifest): manifest.execution.max_concurrency for manifest in manifests}
     names = {name for one in loaded if one.source for name in ticker_names(one.source)}
     look = partial(gather_instance, connections=connections, pools=pools, tickers=names)
@@ -199,34 +201,55 @@ def _not_loaded(one: Loaded) -> Finding:
 def _about_source(
     one: Loaded, database: Opened, instances: Sequence[Instance], connections: Connections
 ) -> Iterator[Finding]:
-    source, evaluator = one.source, one.evaluator
-    if source is None or evaluator is None:
+    source = one.source
+    if source is None:
         return
-    manifest = evaluator.metric.manifest
-    yield Finding("ok", f"{one.path} loads: {source.partitions}, scored by {manifest.name} {manifest.version}.")
+    named = " and ".join(f"{each.name} {each.metric.manifest.version}" for each in one.evaluators)
+    yield Finding("ok", f"{one.path} loads: {source.partitions}, scored by {named}.")
     yield from check_store(gather_store(source, database.engine, connections))
-    work = None
+    works: dict[str, Work] = {}
     if database.engine:
         try:
-            work = gather_work(database.engine, source, evaluator)
+            works = {
+                each.name: gather_work(database.engine, source, each, _told_elsewhere(one.evaluators, place))
+                for place, each in enumerate(one.evaluators)
+            }
         except (StepaccError, sa.exc.SQLAlchemyError) as error:
             yield _not_read("windows", error)
     now = datetime.now(UTC)
+    work = next(iter(works.values()), None)
     if any(not instance.problem for instance in instances):
         following = gather_following(source, instances, work, now)
         yield from check_following(following)
         followed = following.is_on
     else:
         followed = False
-    if database.engine is None or work is None:
+    if database.engine is None:
         return
+    for each in one.evaluators if works else ():
+        about = f"{each.name}: " if len(works) > 1 else ""
+        for finding in _about_metric(database.engine, source, each, works[each.name], followed=followed, now=now):
+            yield replace(finding, what=f"{about}{finding.what}")
+
+
+def _about_metric(  # noqa: PLR0913 (what is known by then)
+    engine: sa.Engine, source: Source, evaluator: Evaluator, work: Work, *, followed: bool, now: datetime
+) -> Iterator[Finding]:
     yield from check_windows(replace(work.windows, followed=followed))
     try:
-        sample = gather_sample(database.engine, source, evaluator, work)
+        sample = gather_sample(engine, source, evaluator, work)
     except (StepaccError, sa.exc.SQLAlchemyError) as error:
         yield _not_read("newest traces and scores", error)
         return
     yield from check_coverage(source.name, work.coverage, sample, now)
+
+
+def _told_elsewhere(evaluators: Sequence[Evaluator], place: int) -> list[str] | None:
+    """Return the metrics that are not told of with the one at `place`; None: it is told of alone.
+
+    Metrics that the source was scored by before are told of with the first.
+    """
+    return [each.name for each in evaluators[1:]] if place == 0 else None
 
 
 def _not_read(what: str, error: Exception) -> Finding:

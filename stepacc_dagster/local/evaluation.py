@@ -19,18 +19,20 @@ from stepacc_dagster.daemon_backfills import launch
 from stepacc_dagster.database import open_database
 from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
 from stepacc_dagster.errors import RunStorageError
+from stepacc_dagster.evaluators import evaluator_of, evaluators_of
 from stepacc_dagster.failures import is_transient
 from stepacc_dagster.ingest import observe
 from stepacc_dagster.local.dead_runs import end_dead_runs, process_tags
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.local.interrupts import interrupts_kept
+from stepacc_dagster.local.kept_connections import kept_connections
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
 from stepacc_dagster.requests import neighbours
 from stepacc_dagster.sensors import wanted_of
-from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.comparison import VersionScores, compare_versions
 from stepacc_dagster.storage.current import CurrentScore, ScoreSelection, current_scores
 from stepacc_dagster.storage.due import WindowState, window_states
@@ -55,18 +57,25 @@ class RunOutcome:
 
 
 class LocalEvaluation:
-    """A source ready to be evaluated on an open local instance."""
+    """A source ready to be evaluated on an open local instance.
 
-    def __init__(self, source: Source, instance: dg.DagsterInstance, engine: sa.Engine) -> None:
+    Args:
+        source: the source.
+        instance: the instance.
+        engine: of the database of stepacc.
+        metric: name of the one metric, or of a member of its family, to evaluate by; all of the source where left out.
+    """
+
+    def __init__(
+        self, source: Source, instance: dg.DagsterInstance, engine: sa.Engine, metric: str | None = None
+    ) -> None:
         self.source = source
         self.instance = instance
         self._engine = engine
-        self._evaluator = evaluator_of(source)
-        self._keys = SourceKeys(source, self._evaluator)
-        self._scores = [self._keys.scores, self._keys.metadata]
-        self._definitions = dg.Definitions.merge(
-            local_settings(), build_evaluation_definitions(source, self._evaluator)
-        )
+        every = evaluators_of(source)
+        self._evaluators = every if metric is None else (evaluator_of(source, metric),)
+        self._keys = SourceKeys(source, every)
+        self._definitions = dg.Definitions.merge(local_settings(), build_evaluation_definitions(source, every))
         self._job = self._definitions.resolve_job_def(job_name(source))
 
     def partition_keys(self, first: str | None, last: str | None) -> list[str]:
@@ -90,11 +99,24 @@ class LocalEvaluation:
             raise ConfigError(msg)
         return chosen
 
-    def scores(self, keys: Sequence[str]) -> list[CurrentScore]:
-        """Return the current scores in the windows from the first to the last key."""
-        manifest, config_hash = self._evaluator.metric.manifest, self._evaluator.config_hash
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        return tuple(evaluator.name for evaluator in self._evaluators)
+
+    def scores(self, keys: Sequence[str], metric: str | None = None) -> list[CurrentScore]:
+        """Return the current scores by a metric in the windows from the first to the last key.
+
+        Of a family they are those of its headline. `metric` may be left out where there is one.
+        """
+        [evaluator] = [each for each in self._evaluators if metric in (None, each.name)]
         selection = ScoreSelection(
-            self.source.name, manifest.name, manifest.version, config_hash, first=keys[0], last=keys[-1]
+            self.source.name,
+            evaluator.headline,
+            evaluator.metric.manifest.version,
+            evaluator.config_hash,
+            first=keys[0],
+            last=keys[-1],
         )
         with self._engine.connect() as connection:
             return current_scores(connection, selection)
@@ -112,7 +134,7 @@ class LocalEvaluation:
         """
         chunks = self._chunks(keys)
         if len(chunks) == 1:
-            outcome = self._run(chunks[0], [self._keys.canonical_traces, *self._scores])
+            outcome = self._run(chunks[0], [self._keys.canonical_traces, *self._keys.scored(self.metrics)])
             yield outcome
             if not outcome.success:
                 yield from self.score(self._ingested_and_due(keys))
@@ -121,11 +143,11 @@ class LocalEvaluation:
             yield from self.score(keys)
         yield from self.score(self._homes_outside(keys))
 
-    def score(self, keys: Iterable[str]) -> Iterator[RunOutcome]:
-        """Score partitions as they were ingested last, neighbouring ones together."""
+    def score(self, keys: Iterable[str], metrics: Sequence[str] | None = None) -> Iterator[RunOutcome]:
+        """Score partitions as they were ingested last, neighbouring ones together; by all metrics or by some."""
         for run in self._neighbours(keys):
             for chunk in self._chunks(run):
-                yield self._run(chunk, self._scores)
+                yield self._run(chunk, self._keys.scored(metrics or self.metrics))
 
     def bring_up_to_date(self, planned: Sequence[Planned]) -> Iterator[RunOutcome]:
         """Ingest what is to be ingested, then score all, and then the homes of sessions that changed by it."""
@@ -133,7 +155,8 @@ class LocalEvaluation:
         for run in self._neighbours(ingested):
             yield from self.ingest(run)
         keys = [window.key for window in planned]
-        yield from self.score(keys)
+        for metrics in dict.fromkeys(window.metrics for window in planned):
+            yield from self.score([window.key for window in planned if window.metrics == metrics], metrics)
         if ingested:
             due = set(self._ingested_and_due(self.all_keys())) - set(keys)
             yield from self.score(due.intersection(self._homes_outside(sorted(ingested))))
@@ -142,10 +165,13 @@ class LocalEvaluation:
         """Return all partition keys of the source, oldest first."""
         return list(partitions_of(self.source).get_partition_keys())
 
-    def states(self, keys: Sequence[str]) -> list[WindowState]:
-        """Return where the windows from the first to the last key stand, those that ever had anything in them."""
+    def states(self, keys: Sequence[str]) -> dict[str, list[WindowState]]:
+        """Return by metric where the windows from the first to the last key stand, those that ever had anything in."""
         with self._engine.connect() as connection:
-            return window_states(connection, wanted_of(self.source, self._evaluator, keys))
+            return {
+                evaluator.name: window_states(connection, wanted_of(self.source, evaluator, keys))
+                for evaluator in self._evaluators
+            }
 
     def observe(self) -> tuple[str, ...]:
         """Ask the store what changed, and note it; return the windows.
@@ -156,30 +182,38 @@ class LocalEvaluation:
         with opened_store(self.source, self._engine) as store:
             return observe(self._engine, store, self.source)
 
-    def versions(self, keys: Sequence[str]) -> list[VersionScores]:
-        """Compare the current scores of each version and config in the windows from the first to the last key."""
-        manifest = self._evaluator.metric.manifest
+    def versions(self, keys: Sequence[str]) -> dict[str, list[VersionScores]]:
+        """Compare the current scores of each version and config in the windows from the first to the last key.
+
+        Returns:
+            What was compared, by the name that the rows have: a metric's, or that of a member of its family.
+        """
         with self._engine.connect() as connection:
-            return compare_versions(
-                connection,
-                self.source.name,
-                manifest.name,
-                metric_version=manifest.version,
-                config_hash=self._evaluator.config_hash,
-                first=keys[0],
-                last=keys[-1],
-            )
+            return {
+                name: compare_versions(
+                    connection,
+                    self.source.name,
+                    name,
+                    metric_version=evaluator.metric.manifest.version,
+                    config_hash=evaluator.config_hash,
+                    first=keys[0],
+                    last=keys[-1],
+                )
+                for evaluator in self._evaluators
+                for name in evaluator.row_names
+            }
 
     def launch(self, planned: Sequence[Planned], title: str) -> str:
         """Ask the daemon for a backfill of these windows, and return its id."""
-        tags = run_tags(self.source, self._evaluator, trigger="backfill", partitions=self.source.max_partitions_per_run)
-        ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
+        size = self.source.max_partitions_per_run
+        tags = run_tags(self.source, self._evaluators, trigger="backfill", partitions=size)
+        self._ensure_pool_limits()
         return launch(self.instance, self._definitions, self._keys, planned, self.all_keys(), tags=tags, title=title)
 
     @property
-    def metric(self) -> str:
-        """Name and version of the metric."""
-        return f"{self._evaluator.metric.manifest.name} {self._evaluator.metric.manifest.version}"
+    def title(self) -> str:
+        """Names and versions of the metrics."""
+        return " and ".join(f"{each.name} {each.metric.manifest.version}" for each in self._evaluators)
 
     def _ingested_and_due(self, keys: Sequence[str]) -> list[str]:
         """Return the windows that were ingested and not tried to be scored since; none where the database is away."""
@@ -189,7 +223,8 @@ class LocalEvaluation:
             if is_transient(error):
                 return []
             raise
-        return [s.window_key for s in states if s.score_due and not s.ingest_due and not s.problem]
+        due = [s for found in states.values() for s in found if s.score_due and not s.ingest_due and not s.problem]
+        return sorted({state.window_key for state in due})
 
     def _neighbours(self, keys: Iterable[str]) -> list[list[str]]:
         return neighbours(keys, self.all_keys())
@@ -208,16 +243,20 @@ class LocalEvaluation:
 
     def _run(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> RunOutcome:
         end_dead_runs(self.instance)
-        ensure_pool_limit(self.instance, self._evaluator.metric.manifest)
+        self._ensure_pool_limits()
         with interrupts_kept(), warnings.catch_warnings():
             # Dagster's own calls of what newer versions of Python deprecate are nothing that a user can mend.
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"dagster\b")
             result = self._executed(keys, assets)
         return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
 
+    def _ensure_pool_limits(self) -> None:
+        for evaluator in self._evaluators:
+            ensure_pool_limit(self.instance, evaluator.metric.manifest)
+
     def _executed(self, keys: Sequence[str], assets: Sequence[dg.AssetKey]) -> dg.ExecuteInProcessResult:
         tags = {
-            **run_tags(self.source, self._evaluator, trigger="command", partitions=len(keys)),
+            **run_tags(self.source, self._evaluators, trigger="command", partitions=len(keys)),
             **process_tags(),
             ".dagster/repository": _LOCATION,
             RANGE_START: keys[0],
@@ -238,16 +277,24 @@ class LocalEvaluation:
 
 
 @contextmanager
-def local_evaluation(source_name: str | None = None) -> Iterator[LocalEvaluation]:
-    """Open the database and the local instance, and make a source ready.
+def local_evaluation(source_name: str | None = None, metric: str | None = None) -> Iterator[LocalEvaluation]:
+    """Open the database and the local instance, and make a source ready, with all its metrics or the one named.
 
     Raises:
-        ConfigError: no source of that name has a `defs.yaml`, or there are several and none was named.
+        ConfigError: no source of that name has a `defs.yaml`, or there are several and none was named; or the source is
+            not scored by that metric.
         DatabaseError, SchemaError: the database cannot be used.
     """
     source = local_source(source_name)
-    with open_database() as url, ready_engine(url) as engine, local_instance(local_home(), url) as instance:
-        yield LocalEvaluation(source, instance, engine)
+    if metric is not None:
+        evaluator_of(source, metric)  # before a database is started
+    with (
+        open_database() as url,
+        ready_engine(url) as engine,
+        local_instance(local_home(), url) as instance,
+        kept_connections(instance),
+    ):
+        yield LocalEvaluation(source, instance, engine, metric)
 
 
 def local_source(name: str | None) -> Source:

@@ -18,35 +18,36 @@ _KEEP_SEEN = sa.text("""
     INSERT INTO stepacc.feeds (source, reads, annotations_seen) VALUES (:source, '', :now)
     ON CONFLICT (source) DO UPDATE SET annotations_seen = excluded.annotations_seen
 """)
+# A window counts changes of its annotations by their key, so that only the metrics that read the key score it anew.
 # Of the revisions that came since, whichever transaction wrote them and whenever it ended: the windows of what they are
 # about. What is not ingested yet is marked by its ingest, and scored after that by what is committed by then.
 _ANNOTATED = sa.text("""
     WITH said AS (
-        SELECT DISTINCT target_type, target_id, partition_type FROM stepacc.annotations
+        SELECT DISTINCT target_type, target_id, partition_type, key FROM stepacc.annotations
         WHERE source = :source AND written_in >= pg_snapshot_xmin(CAST(:seen AS pg_snapshot))
           AND NOT pg_visible_in_snapshot(written_in, CAST(:seen AS pg_snapshot))
           AND pg_visible_in_snapshot(written_in, CAST(:now AS pg_snapshot))
     )
-    INSERT INTO stepacc.windows AS present (source, window_key, content)
-    SELECT :source, window_key, 1 FROM (
-        SELECT occurrence.window_key FROM said JOIN stepacc.traces occurrence
+    INSERT INTO stepacc.window_annotations AS present (source, window_key, key, content)
+    SELECT :source, window_key, key, 1 FROM (
+        SELECT occurrence.window_key, key FROM said JOIN stepacc.traces occurrence
             ON occurrence.source = :source AND occurrence.trace_id = said.target_id
             WHERE said.target_type = 'trace'
         UNION
-        SELECT occurrence.window_key FROM said JOIN stepacc.sessions occurrence
+        SELECT occurrence.window_key, key FROM said JOIN stepacc.sessions occurrence
             ON occurrence.source = :source AND occurrence.session_id = said.target_id
             WHERE said.target_type = 'session'
         UNION
-        SELECT occurrence.window_key FROM said JOIN stepacc.traces occurrence
+        SELECT occurrence.window_key, key FROM said JOIN stepacc.traces occurrence
             ON occurrence.source = :source AND occurrence.task_id = said.target_id
             WHERE said.target_type = 'task' AND said.partition_type = 'trace'
         UNION
-        SELECT home.window_key FROM said JOIN stepacc.traces occurrence
+        SELECT home.window_key, key FROM said JOIN stepacc.traces occurrence
             ON occurrence.source = :source AND occurrence.task_id = said.target_id
             JOIN stepacc.sessions home ON home.source = :source AND home.session_id = occurrence.session_id
             WHERE said.target_type = 'task' AND said.partition_type = 'session'
-    ) concerned ORDER BY window_key
-    ON CONFLICT (source, window_key) DO UPDATE SET content = present.content + 1
+    ) concerned ORDER BY window_key, key
+    ON CONFLICT (source, window_key, key) DO UPDATE SET content = present.content + 1
 """)
 _FROM_THE_BEGINNING = "1:1:"
 """A snapshot that sees no transaction."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Gap, PartitionType
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, closed, copy_out
@@ -21,14 +22,14 @@ _IN_FORCE = """
             (
                 SELECT 1 AS rank, id, revision, value, withdrawn FROM stepacc.annotations
                 WHERE source = {{source}} AND target_type = '{kind}' AND target_id = occurrence.{kind}_id
-                  AND partition_type = '{kind}' AND key = 'expected_steps'
+                  AND partition_type = '{kind}' AND key = {{key}}
                 ORDER BY revision DESC LIMIT 1
             )
             UNION ALL
             (
                 SELECT 2, id, revision, value, withdrawn FROM stepacc.annotations
                 WHERE source = {{source}} AND target_type = 'task' AND target_id = occurrence.task_id
-                  AND partition_type = '{kind}' AND key = 'expected_steps'
+                  AND partition_type = '{kind}' AND key = {{key}}
                 ORDER BY revision DESC LIMIT 1
             )
         ) candidate WHERE NOT candidate.withdrawn ORDER BY candidate.rank LIMIT 1
@@ -92,21 +93,29 @@ _SPAN_AT = 8
 
 
 def load_trace_partitions(
-    conn: sa.Connection, source: str, window: Window, settling: Settling
+    conn: sa.Connection,
+    source: str,
+    window: Window,
+    settling: Settling,
+    key: AnnotationKey = "expected_steps",
 ) -> Iterator[CanonicalPartition]:
     """Yield the traces that start in a window as partitions, in order of their ids, those that have settled.
 
     Erased ones are left out.
 
-    `expected_steps` and `annotation` are those of the annotation in force: one made for this very trace, else one made
-    for its task. Memory holds one partition at a time; the connection is busy until the iterator is exhausted or
-    closed.
+    The column that `key` names, and `annotation`, are those of the annotation of this key in force: one made for this
+    very trace, else one made for its task. The column of any other key is empty. Memory holds one partition at a time;
+    the connection is busy until the iterator is exhausted or closed.
     """
-    return _load(conn, _TRACES, "trace", source, window, settling)
+    return _load(conn, _TRACES, "trace", source, window, settling, key)
 
 
 def load_session_partitions(
-    conn: sa.Connection, source: str, window: Window, settling: Settling
+    conn: sa.Connection,
+    source: str,
+    window: Window,
+    settling: Settling,
+    key: AnnotationKey = "expected_steps",
 ) -> Iterator[CanonicalPartition]:
     """Yield the sessions whose first trace starts in a window, in order of their ids, with all their spans.
 
@@ -114,20 +123,28 @@ def load_session_partitions(
     whatever window that is; a session's task is that of its first trace.
     Otherwise as `load_trace_partitions`.
     """
-    return _load(conn, _SESSIONS, "session", source, window, settling)
+    return _load(conn, _SESSIONS, "session", source, window, settling, key)
 
 
 def _load(  # noqa: PLR0913, PLR0917 (what is loaded, and how)
-    conn: sa.Connection, query: str, kind: PartitionType, source: str, window: Window, settling: Settling
+    conn: sa.Connection,
+    query: str,
+    kind: PartitionType,
+    source: str,
+    window: Window,
+    settling: Settling,
+    key: AnnotationKey,
 ) -> Iterator[CanonicalPartition]:
-    names = {"source": encode.text(source), "window": window.key, **settling.values}
+    names = {"source": encode.text(source), "window": window.key, "key": key, **settling.values}
     rows = copy_out(conn, query, _TYPES, names)
     with closed(rows):
         for partition_id, group in groupby(rows, key=itemgetter(0)):
-            yield _partition(kind, partition_id, group)
+            yield _partition(kind, partition_id, group, key)
 
 
-def _partition(kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any, ...]]) -> CanonicalPartition:
+def _partition(
+    kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any, ...]], key: AnnotationKey
+) -> CanonicalPartition:
     head: tuple[Any, ...] = ()
     spans: list[CanonicalSpan] = []
     gaps: list[Gap] = []
@@ -138,12 +155,14 @@ def _partition(kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any,
         if row[_SPAN_AT] is not None:
             spans.append(span_of(row[2], row[_SPAN_AT:]))
     _, session_id, _, task_id, annotation_id, revision, value = head[:7]
+    said = None if value is None else encode.decode(value)
     return CanonicalPartition(
         partition_type=kind,
         partition_id=partition_id,
         session_id=session_id,
         task_id=task_id,
-        expected_steps=None if value is None else encode.decode(value),
+        expected_steps=said if key == "expected_steps" else None,
+        reference_trajectories=said if key == "reference_trajectories" else None,
         annotation=None if annotation_id is None else AnnotationRef(annotation_id, revision),
         spans=tuple(spans),
         gaps=tuple(gaps),

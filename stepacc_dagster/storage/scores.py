@@ -1,21 +1,21 @@
 """Scores: one row per evaluation, written for a window at a time."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
-from stepacc_core.metrics.base import Evaluation
-from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
 from stepacc_dagster.storage.locks import lock, lock_shared
+from stepacc_dagster.storage.score_rows import ScoreRow
 from stepacc_dagster.storage.settling import Settling, is_open
 from stepacc_dagster.windows import Window
 
 _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("place", "int8"),
+    ("metric", "text"),
     ("partition_type", "text"),
     ("partition_id", "text"),
     ("session_id", "text"),
@@ -35,11 +35,12 @@ _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("metadata", "jsonb"),
 )
 _OWN = [name for name, _ in _COLUMNS[1:-1]]
-_INTEGER = 2**31
 _RESULT = ["status", "code", "reason", "message", "score", "total_steps", "correct_steps", "edit_distance"]
 _REPLACED = [*_RESULT, "expected_from", "evaluated_at"]
-_SHARED = ["source", "window_key", "metric", "metric_version", "config_hash", "dagster_run_id"]
-_KEY = ["partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
+_SHARED = ["source", "window_key", "metric_version", "config_hash", "dagster_run_id"]
+_KEY = ["metric", "partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
+_NEVER_NULL = 3
+"""How many columns of the key, the first ones, are never NULL."""
 
 # What is written last must be confirmed last. Hence statement_timestamp(), not now(), for the transaction may have
 # begun long before it got the lock; and later than what the partitions have, for the server's clock may have gone back.
@@ -47,8 +48,8 @@ _KEY = ["partition_type", "partition_id", "annotation_id", "reference_hash", "st
 # for each row. And in whatever window: a session may have been at home in another.
 _LATEST = sa.text("""
     SELECT max(present.confirmed_at) FROM stepacc.scores present
-    JOIN staged_scores given USING (partition_type, partition_id)
-    WHERE source = :source AND metric = :metric AND metric_version = :metric_version AND config_hash = :config_hash
+    JOIN staged_scores given USING (metric, partition_type, partition_id)
+    WHERE source = :source AND metric_version = :metric_version AND config_hash = :config_hash
 """)
 _CONFIRMED_AT = "greatest(statement_timestamp(), CAST(:latest AS timestamptz) + interval '1 microsecond')"
 # Where the evaluation is there already, its result stays, unless a score replaces a failure; the partition may have
@@ -80,8 +81,8 @@ _WRITE = sa.text(f"""
     explained AS (
         INSERT INTO stepacc.score_metadata (score_id, metadata)
         SELECT written.id, given.metadata FROM written JOIN given
-            ON {" AND ".join(f"given.{name} IS NOT DISTINCT FROM written.{name}" for name in _KEY[2:])}
-            AND given.partition_type = written.partition_type AND given.partition_id = written.partition_id
+            ON {" AND ".join(f"given.{name} IS NOT DISTINCT FROM written.{name}" for name in _KEY[_NEVER_NULL:])}
+            AND {" AND ".join(f"given.{name} = written.{name}" for name in _KEY[:_NEVER_NULL])}
         WHERE written.is_fresh
         ON CONFLICT (score_id) DO UPDATE SET metadata = excluded.metadata
     )
@@ -90,11 +91,12 @@ _WRITE = sa.text(f"""
 
 _RETIRE = sa.text(f"""
     UPDATE stepacc.scores present SET retired_at = statement_timestamp()
-    WHERE source = :source AND window_key = :window_key AND metric = :metric AND metric_version = :metric_version
-      AND config_hash = :config_hash AND retired_at IS NULL
+    WHERE source = :source AND window_key = :window_key AND metric = ANY(CAST(:metrics AS text[]))
+      AND metric_version = :metric_version AND config_hash = :config_hash AND retired_at IS NULL
       AND NOT EXISTS (
           SELECT 1 FROM staged_scores given
           WHERE given.partition_type = present.partition_type AND given.partition_id = present.partition_id
+            AND given.metric = present.metric
       )
       AND NOT EXISTS (
           SELECT 1 FROM stepacc.traces bare
@@ -125,58 +127,6 @@ _RETIRE = sa.text(f"""
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreRow:
-    """One evaluation of one partition: the result, and the hashes that tell whether it was made before.
-
-    `annotation_id` is that of the revision which set the expectation, None when it came from the config or there is
-    none. `message` is the sentence of a failure.
-    """
-
-    partition_type: PartitionType
-    partition_id: str
-    status: Literal["scored", "failed", "not_applicable"]
-    session_id: str | None = None
-    task_id: str | None = None
-    code: str | None = None
-    reason: str | None = None
-    message: str | None = None
-    score: float | None = None
-    total_steps: int | None = None
-    correct_steps: int | None = None
-    edit_distance: int | None = None
-    expected_from: str | None = None
-    annotation_id: int | None = None
-    reference_hash: str | None = None
-    steps_hash: str | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, partition: CanonicalPartition, evaluation: Evaluation) -> Self:
-        """Return the row of an evaluation of a partition."""
-        result, reference = evaluation.result, evaluation.reference
-        from_column = reference is not None and reference.origin == "column"
-        return cls(
-            partition_type=partition.partition_type,
-            partition_id=partition.partition_id,
-            session_id=partition.session_id,
-            task_id=partition.task_id,
-            status=result.status,
-            code=result.code,
-            reason=result.reason,
-            message=result.error.message if result.error else None,
-            score=result.score,
-            total_steps=_count(result.metadata.get("total_steps")),
-            correct_steps=_count(result.metadata.get("correct_steps")),
-            edit_distance=_count(result.metadata.get("edit_distance")),
-            expected_from=reference.origin if reference else None,
-            annotation_id=partition.annotation.id if partition.annotation and from_column else None,
-            reference_hash=evaluation.reference_hash,
-            steps_hash=evaluation.steps_hash,
-            metadata=result.metadata,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
     """Evaluations that are new, and those that were there already and are confirmed."""
 
@@ -195,7 +145,7 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     run_id: str | None,
     rows: Iterable[ScoreRow],
 ) -> Written:
-    """Write the evaluations of a window, and their metadata.
+    """Write the evaluations of a window by a metric, and their metadata; a family's rows have their members' names.
 
     An evaluation is the same when partition, metric, version, config, annotation revision, expectation and steps are.
     Making it again adds no row and does not change its result: only the run and the time that confirm it, and the
@@ -207,9 +157,9 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     lock(conn, "scores", source, window.key, metric, metric_version, config_hash)
     lock_shared(conn, "erasure", source)
     create_staging(conn, "staged_scores", _COLUMNS)
-    copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, row) for place, row in enumerate(rows)))
-    conn.execute(sa.text("ANALYZE staged_scores (partition_type, partition_id)"))
-    values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash, run_id)
+    copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, metric, row) for place, row in enumerate(rows)))
+    conn.execute(sa.text("ANALYZE staged_scores (metric, partition_type, partition_id)"))
+    values: Sequence[Any] = (source, window.key, metric_version, config_hash, run_id)
     names = dict(zip(_SHARED, values, strict=True))
     counts = conn.execute(_WRITE, names | {"latest": conn.scalar(_LATEST, names)}).one()
     return Written(counts.inserted, counts.confirmed)
@@ -220,7 +170,7 @@ def retire_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     source: str,
     window: Window,
     *,
-    metric: str,
+    metrics: Sequence[str],
     metric_version: str,
     config_hash: str,
     settling: Settling,
@@ -231,21 +181,27 @@ def retire_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     no current score then, and its old ones stay in the table. What is still going on keeps its score, and so does what
     was erased.
 
+    Args:
+        conn: in the transaction of `write_scores`.
+        source: the source.
+        window: the window.
+        metrics: the names that the metric's rows have: its own, or those of its family.
+        metric_version: its version.
+        config_hash: its config.
+        settling: what has settled.
+
     Returns:
         How many scores were retired.
     """
-    values: Sequence[Any] = (source, window.key, metric, metric_version, config_hash)
-    return conn.execute(_RETIRE, dict(zip(_SHARED[:-1], values, strict=True)) | dict(settling.values)).rowcount
+    values: Sequence[Any] = (source, window.key, metric_version, config_hash)
+    names = dict(zip(_SHARED[:-1], values, strict=True)) | {"metrics": list(metrics)}
+    return conn.execute(_RETIRE, names | dict(settling.values)).rowcount
 
 
-def _count(value: object) -> int | None:
-    """Return a count that the column holds; another metric's metadata may call anything by its name."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _INTEGER else None
-
-
-def _staged(place: int, row: ScoreRow) -> tuple[Any, ...]:
+def _staged(place: int, metric: str, row: ScoreRow) -> tuple[Any, ...]:
     return (
         place,
+        encode.text(row.member or metric),
         row.partition_type,
         encode.stored_id(row.partition_id),
         encode.optional_id(row.session_id),

@@ -11,8 +11,27 @@ import sqlalchemy as sa
 
 from stepacc_dagster.storage.settling import Unsettled
 
+
+def content_as_read(window: str, key: str) -> str:
+    """Return the SQL of the number of a window's content, with that of the annotations of a key.
+
+    Neither ever falls, so the sum is another whenever one of them is.
+
+    Args:
+        window: the row of `windows`, as the query calls it.
+        key: the annotation key, as the query calls it.
+    """
+    return f"""{window}.content + coalesce((
+        SELECT said.content FROM stepacc.window_annotations said
+        WHERE said.source = {window}.source AND said.window_key = {window}.window_key AND said.key = {key}
+    ), 0)"""  # noqa: S608 (names of the callers)
+
+
 _CHANGE = sa.text("SELECT change FROM stepacc.windows WHERE source = :source AND window_key = :window")
-_CONTENT = sa.text("SELECT content FROM stepacc.windows WHERE source = :source AND window_key = :window")
+_CONTENT = sa.text(f"""
+    SELECT {content_as_read("w", ":annotation_key")} FROM stepacc.windows w
+    WHERE source = :source AND window_key = :window
+""")  # noqa: S608 (a part of this module)
 _NOTED = sa.text("""
     INSERT INTO stepacc.windows AS present (source, window_key, change)
     SELECT :source, key, 1 FROM unnest(CAST(:windows AS text[])) key ORDER BY key
@@ -91,9 +110,9 @@ def change_of(conn: sa.Connection, source: str, window: str) -> int:
     return conn.scalar(_CHANGE, {"source": source, "window": window}) or 0
 
 
-def content_of(conn: sa.Connection, source: str, window: str) -> int:
-    """Return the number of the last change of a window's traces, sessions or annotations; 0 for none."""
-    return conn.scalar(_CONTENT, {"source": source, "window": window}) or 0
+def content_of(conn: sa.Connection, source: str, window: str, annotation_key: str) -> int:
+    """Return the number of the last change of a window's traces, sessions or annotations of a key; 0 for none."""
+    return conn.scalar(_CONTENT, {"source": source, "window": window, "annotation_key": annotation_key}) or 0
 
 
 def note_changes(conn: sa.Connection, source: str, windows: Iterable[str]) -> None:

@@ -7,10 +7,11 @@ import dagster as dg
 import sqlalchemy as sa
 
 from stepacc_core.model import RawSpan
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.local.evaluation import LocalEvaluation
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.sensors import wanted_of
-from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.due import window_states
 from stepacc_dagster.storage.raw_spans import land_spans

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 
 from stepacc_core.annotations import TargetType
 from stepacc_core.model import PartitionType, RawEvent, RawSpan
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window, observe
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import MetricChoice, evaluator_of
+from stepacc_dagster.sources import MetricChoice
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.raw_spans import Landed, land_spans
 from stepacc_dagster.windows import window_of

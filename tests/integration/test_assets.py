@@ -16,10 +16,12 @@ from stepacc_core import get_metric
 from stepacc_core.errors import ConfigError, UnknownMetricError
 from stepacc_dagster import build_evaluation_assets, build_evaluation_definitions
 from stepacc_dagster.database import DAGSTER_URL_VARIABLE
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.resources import StepaccDatabase, resource_key
-from stepacc_dagster.sources import MetricChoice, evaluator_of
+from stepacc_dagster.sources import MetricChoice
 from stepacc_dagster.storage import tables
+from stepacc_dagster.storage.summary_tables import task_summaries
 from stepacc_dagster.stores.settings import (
     LangfuseV2Settings,
     MlflowSettings,
@@ -33,13 +35,15 @@ from tests.integration.evaluation_access import support_source
 from tests.integration.evaluation_samples import SOURCE
 
 MANIFEST = get_metric("agent.step_accuracy").manifest
-NAMES = ("agent_traces", "annotations", "canonical_traces", "step_accuracy_scores", "step_accuracy_metadata")
+PARTITIONED = ("agent_traces", "annotations", "canonical_traces", "step_accuracy_scores", "step_accuracy_metadata")
+NAMES = (*PARTITIONED, "task_summaries")
 TABLES = {
     "agent_traces": [tables.otel_spans],
     "annotations": [tables.annotations],
     "canonical_traces": [tables.spans, tables.traces, tables.sessions],
     "step_accuracy_scores": [tables.scores],
     "step_accuracy_metadata": [tables.score_metadata],
+    "task_summaries": [task_summaries],
 }
 """The tables of each asset, the one it is named by first."""
 STORES: dict[str, StoreSettings] = {
@@ -75,6 +79,7 @@ def test_a_source_has_these_assets_and_dependencies() -> None:
         key("canonical_traces"): {key("agent_traces")},
         key("step_accuracy_scores"): {key("canonical_traces"), key("annotations")},
         key("step_accuracy_metadata"): {key("canonical_traces"), key("annotations")},
+        key("task_summaries"): {key("step_accuracy_scores"), key("step_accuracy_metadata")},
     }
     assert graph.external_asset_keys == {key("agent_traces"), key("annotations")}
 
@@ -98,8 +103,8 @@ def test_every_description_tells_the_command_that_leads_on_from_what_it_describe
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("daily", "2025-11-01"), ("hourly", "2025-11-01-00:00")])
-def test_all_assets_share_one_partitions_definition_of_the_sources_kind(kind: str, expected: str) -> None:
-    found = {spec.partitions_def for spec in specs(partitions=kind).values()}
+def test_all_assets_but_the_summaries_share_one_partitions_definition(kind: str, expected: str) -> None:
+    found = {spec.partitions_def for name, spec in specs(partitions=kind).items() if name in PARTITIONED}
     assert len(found) == 1
     [definition] = found
     assert definition is not None
@@ -191,11 +196,13 @@ def test_column_lineage_leads_from_columns_that_are_to_columns_that_are(store: s
 
 
 FOUND_IN_SETTINGS = {
+    "task_summaries": {"source", "pass_threshold"},
     "canonical_traces": {"source", *(f"{table}.source" for table in ("traces", "sessions"))},
     "step_accuracy_scores": {"source", "partition_type", "metric", "metric_version", "config_hash"},
     "step_accuracy_metadata": set[str](),
 }
 MADE_BY_WRITING = {
+    "task_summaries": {"id", "changed_at"},
     "canonical_traces": {
         *("traces.spans_hash", "traces.first_ingested_at", "traces.changed_at", "traces.gone_upstream_at"),
         *("traces.erased_at", "sessions.changed_at", "sessions.erased_at"),
@@ -349,7 +356,7 @@ def test_several_sources_stand_side_by_side_in_one_definitions() -> None:
 def test_a_project_without_components_adds_the_assets_and_a_resource_by_itself() -> None:
     source = support_source()
     definitions = dg.Definitions(
-        assets=build_evaluation_assets(source, evaluator_of(source)),
+        assets=build_evaluation_assets(source, [evaluator_of(source)]),
         resources={resource_key(source): StepaccDatabase(url_env="OUR_URL")},
     )
     dg.Definitions.validate_loadable(definitions)

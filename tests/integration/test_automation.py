@@ -121,7 +121,8 @@ def test_the_schedule_is_named_runs_the_job_in_utc_and_is_off_until_somebody_tur
 def test_the_job_ingests_and_scores_and_its_longest_time_grows_with_the_partitions_of_a_run() -> None:
     job = build_evaluation_definitions(support_source(max_partitions_per_run=4)).resolve_job_def(f"{SOURCE}_evaluation")
     assert {tuple(asset.path) for asset in job.asset_layer.executable_asset_keys} == {
-        (SOURCE, name) for name in ("canonical_traces", "step_accuracy_scores", "step_accuracy_metadata")
+        (SOURCE, name)
+        for name in ("canonical_traces", "step_accuracy_scores", "step_accuracy_metadata", "task_summaries")
     }
     assert job.tags["dagster/max_runtime"] == str(4 * EXECUTION.timeout_seconds)
     assert job.tags["stepacc/trigger"] == "job"

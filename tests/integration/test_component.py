@@ -129,6 +129,8 @@ def test_every_setting_is_described_with_an_example_that_works(parent: str, name
     value: Any = {name: example}
     if parent == "mappings":
         value = [{"name": "ours", "kind": "TOOL", "span_name": "run_step"} | value]
+    if parent == "metrics":
+        value = [{"name": "agent.step_accuracy"} | value]
     given = {parent: value} if parent else value
     with_partner = {"partition_types": ["trace", "session"], "task_id_attributes": []}
     assert source_of({**LEAST, **with_partner, **given}) is not None
@@ -151,6 +153,7 @@ def test_the_component_in_a_project_builds_the_sources_definitions() -> None:
                     "canonical_traces",
                     "step_accuracy_scores",
                     "step_accuracy_metadata",
+                    "task_summaries",
                 )
             }
             dg.Definitions.validate_loadable(definitions)

@@ -16,8 +16,9 @@ from dagster._daemon.types import DaemonHeartbeat
 
 from stepacc_core.model import RawSpan
 from stepacc_dagster.daemon_backfills import daemon_is_alive
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import SettleSettings, evaluator_of
+from stepacc_dagster.sources import SettleSettings
 from stepacc_dagster.stores.base import Changes
 from stepacc_dagster.stores.settings import LangfuseV2Settings
 from tests.integration import test_store_table

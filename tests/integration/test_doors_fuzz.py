@@ -10,9 +10,10 @@ import sqlalchemy as sa
 from stepacc_core.reading import canonicalise, trace_partition
 from stepacc_core.steps import describe
 from stepacc_dagster.doors.otlp_http import read_request
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import Source, evaluator_of
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.raw_spans import land_spans, landed_windows, read_window_spans
 from stepacc_dagster.stores.otel_spans import OtelSpansStore

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 
 from stepacc_core import CanonicalPartition, Result, register
 from stepacc_core.metrics import registry
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import MetricChoice, evaluator_of
+from stepacc_dagster.sources import MetricChoice
 from stepacc_dagster.storage.locks import lock
 from tests.integration.evaluation_access import Workshop, support_source, values
 from tests.integration.evaluation_samples import MONDAY, TUESDAY, WEDNESDAY, ToyMetric, agent_trace, day

@@ -21,11 +21,12 @@ from stepacc_core import CanonicalPartition, Result, register
 from stepacc_core.metrics import registry
 from stepacc_core.model import RawSpan
 from stepacc_dagster.database import DAGSTER_URL_VARIABLE, is_transient
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
 from stepacc_dagster.local.postgres import throwaway_postgres
 from stepacc_dagster.local.server import LocalPostgres
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import MetricChoice, RetrySettings, evaluator_of
+from stepacc_dagster.sources import MetricChoice, RetrySettings
 from stepacc_dagster.storage import schema
 from stepacc_dagster.stores.base import TraceReader
 from stepacc_dagster.stores.otel_spans import OtelSpansStore

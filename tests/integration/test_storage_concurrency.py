@@ -16,7 +16,8 @@ from stepacc_dagster.storage.canonical import Ingested, write_traces
 from stepacc_dagster.storage.columns import metadata
 from stepacc_dagster.storage.locks import lock, lock_id, lock_windows
 from stepacc_dagster.storage.raw_spans import land_spans
-from stepacc_dagster.storage.scores import ScoreRow, write_scores
+from stepacc_dagster.storage.score_rows import ScoreRow
+from stepacc_dagster.storage.scores import write_scores
 from stepacc_dagster.storage.tables import sessions, spans, traces
 from tests.integration.storage_access import (
     content,

@@ -13,7 +13,8 @@ from stepacc_core.metrics import get_metric
 from stepacc_core.metrics.base import build_config, evaluate
 from stepacc_core.model import AnnotationRef, CanonicalPartition
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
-from stepacc_dagster.storage.scores import ScoreRow, Written, write_scores
+from stepacc_dagster.storage.score_rows import ScoreRow
+from stepacc_dagster.storage.scores import Written, write_scores
 from stepacc_dagster.storage.tables import score_metadata, scores
 from stepacc_dagster.storage.views import current_scores
 from stepacc_dagster.windows import Window
@@ -44,7 +45,7 @@ def test_an_evaluation_is_stored_whole(migrated_engine: sa.Engine) -> None:
     """Every field and the metadata can be read back, and by whom it was confirmed."""
     assert _write(migrated_engine, SCORED, run_id="run 1") == Written(1, 0)
     [row] = _rows(migrated_engine)
-    fields = {name: getattr(SCORED, name) for name in ScoreRow.__slots__ if name != "metadata"}
+    fields = {name: getattr(SCORED, name) for name in ScoreRow.__slots__ if name not in ("metadata", "member")}
     assert {name: getattr(row, name) for name in fields} == fields
     assert (row.source, row.window_key, row.dagster_run_id) == (SOURCE, MONDAY.key, "run 1")
     assert MetricKey(row.metric, row.metric_version, row.config_hash) == KEY
@@ -58,14 +59,15 @@ def test_a_row_is_made_of_a_partition_and_its_evaluation() -> None:
     spans = trace("t").spans
     annotated = CanonicalPartition("trace", "t", "s", "k", ["a", "x"], AnnotationRef(7, 1), spans)
     config = build_config(metric, {})
-    row = ScoreRow.of(annotated, evaluate(metric, annotated, config))
+    [row] = ScoreRow.all_of(metric.manifest, annotated, evaluate(metric, annotated, config))
     assert (row.status, row.score, row.total_steps, row.correct_steps, row.edit_distance) == ("scored", 0.5, 2, 1, 1)
     assert (row.expected_from, row.annotation_id, row.session_id, row.task_id) == ("column", 7, "s", "k")
     assert row.reference_hash == fingerprint(["a", "x"])
     configured = build_config(metric, {"annotations": {"t": {"expected_steps": '["a"]'}}})
-    assert ScoreRow.of(annotated, evaluate(metric, annotated, configured)).annotation_id is None
+    [own] = ScoreRow.all_of(metric.manifest, annotated, evaluate(metric, annotated, configured))
+    assert own.annotation_id is None
     bare = replace(annotated, expected_steps=None, annotation=None)
-    failed = ScoreRow.of(bare, evaluate(metric, bare, config))
+    [failed] = ScoreRow.all_of(metric.manifest, bare, evaluate(metric, bare, config))
     assert (failed.status, failed.code, failed.score) == ("failed", "missing_expected_steps", None)
     assert failed.message
 

@@ -1,7 +1,7 @@
 """What is read of a source's tables. Nothing here reads all of spans, traces or scores: each query has an end."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from stepacc_core.model import PartitionType
 from stepacc_dagster.doctor.coverage import Annotated, Coverage
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.evaluators import Evaluator
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.settling import Settling, is_open
 from stepacc_dagster.tally import entry_agent_hint, unexpected_first_step
 from stepacc_dagster.windows import moment
@@ -46,7 +47,7 @@ _OLDEST_OPEN = sa.text(f"""
 _ANNOTATED = """(
     SELECT NOT withdrawn FROM stepacc.annotations
     WHERE source = :source AND target_type = '{target}' AND target_id = {ident} AND partition_type = '{kind}'
-      AND key = 'expected_steps'
+      AND key = :key
     ORDER BY revision DESC LIMIT 1
 ) IS TRUE"""
 _ANNOTATED_BY_TASK = """
@@ -111,12 +112,25 @@ def windows_outside(conn: sa.Connection, source: str, first: str, last: str) -> 
     return list(conn.scalars(_OUTSIDE, {"source": source, "first": first, "last": last}))
 
 
-def coverage_of(conn: sa.Connection, source: str, evaluator: Evaluator) -> list[Coverage]:
-    """Return what is scored by each metric, version and config, from the counts of the windows; the newest first."""
+def coverage_of(
+    conn: sa.Connection, source: str, evaluator: Evaluator, others: Collection[str] | None
+) -> list[Coverage]:
+    """Return what is scored by each metric, version and config, from the counts of the windows; the newest first.
+
+    Args:
+        conn: where from.
+        source: the source.
+        evaluator: the metric and config that the source has now.
+        others: metrics that are left out; None leaves out all but that one.
+    """
     manifest = evaluator.metric.manifest
     now = (manifest.name, manifest.version, evaluator.config_hash)
     rows = conn.execute(_COVERAGE, {"source": source}).mappings()
-    return [Coverage(**row, present=tuple(row[name] for name in _IDENTITY) == now) for row in rows]
+    return [
+        Coverage(**row, present=tuple(row[name] for name in _IDENTITY) == now)
+        for row in rows
+        if (row["metric"] == manifest.name if others is None else row["metric"] not in others)
+    ]
 
 
 def count_traces(conn: sa.Connection, source: str) -> tuple[int, int]:
@@ -133,12 +147,12 @@ def oldest_open(
     return None if row is None else (row[0], None if row[1] is None else moment(row[1]))
 
 
-def annotated_of(conn: sa.Connection, source: str, kind: PartitionType) -> list[Annotated]:
-    """Return by task how many of the newest traces or sessions nobody annotated, the most first."""
+def annotated_of(conn: sa.Connection, source: str, kind: PartitionType, key: str) -> list[Annotated]:
+    """Return by task how many of the newest traces or sessions have no annotation of a key, the most first."""
     own = _ANNOTATED.format(target=kind, ident="newest.id", kind=kind)
     task = _ANNOTATED.format(target="task", ident="named.task_id", kind=kind)
     statement = _ANNOTATED_BY_TASK.format(kind=kind, own=own, task=task)
-    names = {"source": source, "limit": NEWEST_TRACES}
+    names = {"source": source, "key": key, "limit": NEWEST_TRACES}
     return [Annotated(*row) for row in conn.execute(sa.text(statement), names)]
 
 
@@ -149,7 +163,7 @@ def newest_scores(
     manifest = evaluator.metric.manifest
     names = {
         "source": source.name,
-        "metric": manifest.name,
+        "metric": evaluator.headline,
         "version": manifest.version,
         "config_hash": evaluator.config_hash,
         "limit": NEWEST_SCORES,

@@ -1,6 +1,6 @@
 """Facts about one source: its store, how it is followed, its windows and what its scores cover."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,10 +14,11 @@ from stepacc_dagster.doctor.gather import queries
 from stepacc_dagster.doctor.gather.connections import Connections, reading, said
 from stepacc_dagster.doctor.instance import Instance
 from stepacc_dagster.doctor.windows import Due, WindowFact, Windows
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.resources import url_from_environment
 from stepacc_dagster.sensors import sensor_name, wanted_of
-from stepacc_dagster.sources import Evaluator, Source
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.due import WindowState, window_states
 from stepacc_dagster.stores.factory import build_store
 
@@ -86,8 +87,8 @@ def ticker_names(source: Source) -> tuple[str, str]:
     return sensor_name(source), schedule_name(source)
 
 
-def gather_work(engine: sa.Engine, source: Source, evaluator: Evaluator) -> Work:
-    """Read what is noted of each window of a source."""
+def gather_work(engine: sa.Engine, source: Source, evaluator: Evaluator, others: Collection[str] | None) -> Work:
+    """Read what is noted of each window of a source for one metric; `others` is as in `queries.coverage_of`."""
     partitions = partitions_of(source)
     first, last = partitions.get_first_partition_key(), partitions.get_last_partition_key()
     with reading(engine) as conn:
@@ -107,7 +108,7 @@ def gather_work(engine: sa.Engine, source: Source, evaluator: Evaluator) -> Work
             now,
             queries.checked_at(conn, source.name),
             windows,
-            queries.coverage_of(conn, source.name, evaluator),
+            queries.coverage_of(conn, source.name, evaluator, others),
             next((state.window_key for state in states if state.unsettled), None),
         )
 
@@ -131,9 +132,10 @@ def gather_sample(engine: sa.Engine, source: Source, evaluator: Evaluator, work:
 
 
 def _annotated(conn: sa.Connection, source: Source, evaluator: Evaluator) -> Iterator[AnnotatedKind]:
-    if evaluator.metric.manifest.needs_expected_steps and not getattr(evaluator.config, "expected_steps", None):
+    key = evaluator.metric.manifest.annotation_key
+    if key and not getattr(evaluator.config, key, None):
         for kind, otherwise in source.partition_types.items():
-            yield AnnotatedKind(kind, otherwise == "skip", tuple(queries.annotated_of(conn, source.name, kind)))
+            yield AnnotatedKind(kind, otherwise == "skip", tuple(queries.annotated_of(conn, source.name, kind, key)))
 
 
 def _window(state: WindowState) -> WindowFact:
@@ -143,5 +145,5 @@ def _window(state: WindowState) -> WindowFact:
     elif state.score_due:
         due = "score by the new version" if state.other_version else "score"
     again = state.request_again_at
-    asked = state.requested == state.token and again is not None and again > state.now
+    asked = state.asked and again is not None and again > state.now
     return WindowFact(state.window_key, due, asked, state.problem)
