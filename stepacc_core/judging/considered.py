@@ -91,7 +91,7 @@ def fold_attempts(steps: tuple[Step, ...], reference: ReferenceTrajectory) -> At
     kept: list[Step] = []
     folded: dict[int, int] = {}
     attempts = 0
-    for step, following in zip(steps, (*steps[1:], None), strict=True):
+    for step, following in zip(steps, (*steps[1:], None), strict=False):
         if (
             following is not None
             and step.kind == "TOOL"

@@ -45,18 +45,23 @@ class Judged:
         return self.checks.keys()
 
     @property
+    def asked(self) -> int:
+        """The argument checks on the aligned steps."""
+        return sum(map(len, self.checks.values()))
+
+    @property
     def holding(self) -> int:
-        """The argument checks that hold on the aligned steps."""
+        """Those of them that hold."""
         return sum(check.holds is True for checks in self.checks.values() for check in checks)
 
     @property
     def told(self) -> int:
-        """The argument checks on the aligned steps of which it can be told whether they hold."""
+        """Those of them of which it can be told whether they hold."""
         return sum(check.holds is not None for checks in self.checks.values() for check in checks)
 
     @property
     def arguments(self) -> float | None:
-        """The share of these that hold; None where there is nothing to tell."""
+        """The share of those told that hold; None where there is nothing to tell."""
         return self.holding / self.told if self.told else None
 
     @property
@@ -139,7 +144,7 @@ def choose(judged: Sequence[Judged], references: TaskReferences) -> Judged:
 def _rank(one: Judged, mode: MatchMode) -> tuple[float, ...]:
     counts = one.counts
     arguments = -1.0 if one.arguments is None else one.arguments
-    rest = (-counts.precision, -counts.recall, -arguments, -one.efficiency)
+    rest = (-counts.precision, -counts.recall, -arguments, -one.efficiency, one.names_checks, one.asked)
     edits = one.alignment.distance
     return (0, edits, -counts.f1, *rest) if one.holds[mode] else (1, -counts.f1, edits, *rest)
 

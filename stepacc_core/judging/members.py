@@ -111,15 +111,13 @@ def _counted(chosen: Judged) -> Iterator[Member]:
 
 
 def _arguments(chosen: Judged) -> Member:
-    told, holding = chosen.told, chosen.holding
-    asked = sum(map(len, chosen.checks.values()))
-    facts = {"checks": asked, "holding": holding, "untold": asked - told}
+    facts = {"checks": chosen.asked, "holding": chosen.holding, "untold": chosen.asked - chosen.told}
     if chosen.arguments is not None:
         return _scored("arguments", chosen.arguments, facts)
     if not chosen.names_checks:
         reason = "no_argument_checks"
     else:
-        reason = "arguments_not_told" if asked else "no_checked_step_ran"
+        reason = "arguments_not_told" if chosen.asked else "no_checked_step_ran"
     return Member("trajectory_match.arguments", "not_applicable", metadata=facts, reason=reason)
 
 
