@@ -8,7 +8,10 @@ import sqlalchemy as sa
 from stepacc_core.fingerprint import fingerprint
 from stepacc_core.model import CanonicalTrace, RawSpan
 from stepacc_core.reading import ReadSettings, canonicalise
+from stepacc_core.redaction import Redactor
 from stepacc_dagster.failures import is_transient, kept, sentence
+from stepacc_dagster.redaction.doors import door_redactor
+from stepacc_dagster.redaction.entries import redacted_entry
 from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.canonical import Ingested, window_fingerprint, write_traces
 from stepacc_dagster.storage.copy import closed
@@ -48,9 +51,11 @@ def ingest_window(engine: sa.Engine, store: TraceStore, source: Source, window: 
 
     Running it again, or twice at once, gives the same rows. Spans are read and written trace by trace, so memory does
     not grow with the window. What belongs to an erased trace, session or user is left out, and where something of it
-    was stored before, that is erased. What fails is noted with the window.
+    was stored before, that is erased. What fails is noted with the window. Secrets and personal data are redacted, but
+    for spans in stepacc's own table, which were redacted as they landed.
 
     Raises:
+        RedactionKeyError: there is no key to redact with, or it is not the one of the database.
         sqlalchemy.exc.DBAPIError: a database failed; nothing of the window was changed.
     """
     with engine.connect() as connection:
@@ -86,12 +91,19 @@ def observe(engine: sa.Engine, store: TraceStore, source: Source) -> tuple[str, 
     with store.open() as reader:
         expectations = list(reader.expectations())
     if expectations:
+        redactor = _redactor(engine, source)
+        expectations = [redacted_entry(entry, redactor) for entry in expectations]
         with engine.begin() as connection:
             take_over_expectations(connection, source.name, expectations)
         with engine.begin() as connection:
             follow_annotations(connection, source.name)
     with engine.begin() as connection, store.open() as reader:
         return follow(connection, source.name, reader, source.partitions, reads=reads)
+
+
+def _redactor(engine: sa.Engine, source: Source) -> Redactor | None:
+    """Return what redacts what comes from the source's store."""
+    return None if source.store.kind == "otel_spans" else door_redactor(engine, source.redaction)
 
 
 class _StillStoredError(Exception):
@@ -113,9 +125,13 @@ def _ingest_admitted(engine: sa.Engine, store: TraceStore, source: Source, windo
 
 
 def _ingest(engine: sa.Engine, store: TraceStore, source: Source, window: Window, change: int) -> WindowIngest:
-    counted, door = _Counted(), IngestDoor(engine, source.name)
+    counted, door, redactor = _Counted(), IngestDoor(engine, source.name), _redactor(engine, source)
     with engine.begin() as connection, store.open() as reader, closed(reader.traces(window)) as traces:
-        admitted = ((ident, spans) for ident, spans in traces if door.admits(ident, spans))
+        admitted = (
+            (ident, [redactor.span(span) for span in spans] if redactor else spans)
+            for ident, spans in traces
+            if door.admits(ident, spans)
+        )
         canonical = _canonical(admitted, source.read_settings, counted)
         ingested = write_traces(connection, source.name, window, canonical)
         if still_stored := door.still_stored(connection):

@@ -14,7 +14,9 @@ from stepacc_core.errors import AnnotationError
 from stepacc_core.model import PartitionType
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, printable
+from stepacc_dagster.cli.redacting import redactors
 from stepacc_dagster.cli.sources import source_option, source_or_only
+from stepacc_dagster.redaction.entries import redacted_entry
 from stepacc_dagster.storage.annotations import (
     Added,
     AnnotationEntry,
@@ -110,15 +112,19 @@ def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a s
 def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json: bool) -> None:
     """Store the annotations of FILES as revisions; one bad entry in any of them, and nothing is stored.
 
-    `expected_steps` and `reference_trajectories` of one entry are revisioned apart.
+    `expected_steps` and `reference_trajectories` of one entry are revisioned apart. Secrets and personal data in them
+    are redacted as in traces, so that equal values stay equal: see docs/redaction.md.
     """
     read = [(path, annotation) for path in files for annotation in read_annotations(path)]
     default = source or ("" if all(annotation.source for _, annotation in read) else source_or_only(None))
     entries = [
         AnnotationEntry.of(annotation, source=default, author=author, origin=path.name) for path, annotation in read
     ]
-    with open_storage() as engine, engine.begin() as connection:
-        added = add_annotations(connection, entries)
+    with open_storage() as engine:
+        redactor_of = redactors(engine)
+        entries = [redacted_entry(entry, redactor_of(entry.source)) for entry in entries]
+        with engine.begin() as connection:
+            added = add_annotations(connection, entries)
     if as_json:
         for entry, revision in zip(entries, added, strict=True):
             emit_json({"source": entry.source, "target": _target(entry), "key": entry.key, **_revision(revision)})

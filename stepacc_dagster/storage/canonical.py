@@ -1,13 +1,15 @@
 """Canonical content: writing the traces, spans and sessions of one window."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalTrace
+from stepacc_core.redaction.marks import marks_in
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
 from stepacc_dagster.storage.erasure_tables import EVERY_SOURCE
@@ -141,6 +143,7 @@ class Ingested:
         unchanged: traces that were in the window already, just so; they were not written.
         stale_windows: other windows whose scores may be out of date by this: those that lost a trace to this one, and
             home windows, old and new, of sessions that changed. In order.
+        redacted: values that are redacted in the arguments, calls and outputs of these traces, by kind.
     """
 
     traces: int
@@ -149,6 +152,7 @@ class Ingested:
     gone: int
     unchanged: int
     stale_windows: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def changed(self) -> bool:
@@ -171,7 +175,7 @@ def write_traces(conn: sa.Connection, source: str, window: Window, traces: Itera
     names = {"source": source, "window": window.key}
     lock(conn, "ingest", source, window.key)
     lock_shared(conn, "erasure", source)
-    _stage(conn, traces)
+    redacted = _stage(conn, traces)
     conn.execute(_LEAVE_OUT_ERASED, names)
     _lock_content(conn, source, window)
     create_staging(conn, "plan", _PLAN_COLUMNS)
@@ -193,16 +197,23 @@ def write_traces(conn: sa.Connection, source: str, window: Window, traces: Itera
         counts.gone,
         counts.unchanged,
         tuple(sorted(stale)),
+        dict(sorted(redacted.items())),
     )
 
 
-def _stage(conn: sa.Connection, traces: Iterable[CanonicalTrace]) -> None:
+def _stage(conn: sa.Connection, traces: Iterable[CanonicalTrace]) -> Counter[str]:
+    """Stage the rows, and count the marks of redacted values in them by kind."""
+    redacted: Counter[str] = Counter()
     create_staging(conn, "staged_traces", _TRACE_COLUMNS)
     create_staging(conn, "staged_spans", _SPAN_COLUMNS)
     trace_rows: list[tuple[Any, ...]] = []
     span_rows: list[tuple[Any, ...]] = []
     for place, trace in enumerate(traces):
         rows = [(place, *row) for row in _span_rows(trace)]
+        for row in rows:
+            for value in row[-_JSON_COLUMNS:]:
+                if value is not None:
+                    marks_in(value, redacted)
         trace_rows.append(_trace_row(place, trace, rows))
         span_rows += rows
         if len(span_rows) >= _BATCH:
@@ -210,6 +221,7 @@ def _stage(conn: sa.Connection, traces: Iterable[CanonicalTrace]) -> None:
     _send(conn, trace_rows, span_rows)
     conn.execute(sa.text("ANALYZE staged_traces"))
     conn.execute(sa.text("ANALYZE staged_spans (place, span_id)"))
+    return redacted
 
 
 def _send(conn: sa.Connection, trace_rows: list[tuple[Any, ...]], span_rows: list[tuple[Any, ...]]) -> None:
