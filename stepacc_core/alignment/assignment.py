@@ -78,7 +78,8 @@ class Assignment:
     def _solved(self, first: int, last: int, *, earliest: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         fits, held = self._fits[:, first:last], self._held[:, first:last]
         members, width = fits.shape
-        self._budget.spend(members * width)
+        # The solver takes cubic time at worst, where many members and steps are alike.
+        self._budget.spend(members * width * (20 + min(members, width)) // 2_000)
         weights = held
         if earliest:
             weights = weights * (members * width + 1) + np.arange(width, 0, -1)

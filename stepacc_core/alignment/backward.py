@@ -31,14 +31,16 @@ class Costs(NamedTuple):
     """What the moves to a row cost.
 
     Attributes:
-        extra: of an observed step without a match: an extra one, or one of a pair unlike.
+        extra: of an extra step.
         other: of the other way.
+        unlike: of a pair unlike.
         same: of a pair alike.
         checked: tells the cost of a pair alike by its step, where that depends on the step.
     """
 
     extra: int
     other: int
+    unlike: int
     same: int = 0
     checked: Callable[[int], int] | None = None
 
@@ -108,7 +110,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
     The last of the state says how many columns lie left of the block.
     """
     other, alike, unlike, extra = edges
-    unmatched, missing, same, checked = costs
+    more, missing, swap, same, checked = costs
     (place, value, move), (places, values, moves), shift = state
     for column, follow in zip(columns, follows, strict=True):
         # Nothing below leads to the places right of this column any more: they are final.
@@ -118,7 +120,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
             moves.append(move)
             place -= 1
             if extra >> place & 1:
-                value += unmatched
+                value += more
                 move = EXTRA
             else:
                 place = -1
@@ -132,7 +134,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
         if alike >> step & 1:
             paired = follow + (checked(step + shift) if checked else same)
         elif unlike >> step & 1:
-            paired = follow + unmatched
+            paired = follow + swap
         else:
             continue
         if place == column:
@@ -140,7 +142,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
             values.append(value)
             moves.append(move)
             place = step if extra >> step & 1 else -1
-            value += unmatched
+            value += more
             move = EXTRA
         if place != step or paired <= value:
             place = step
@@ -152,7 +154,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
         moves.append(move)
         place -= 1
         if extra >> place & 1:
-            value += unmatched
+            value += more
             move = EXTRA
         else:
             place = -1

@@ -1,11 +1,9 @@
 """Choosing one alignment among those of least distance.
 
 From the end back to the start, only the places that lie on an alignment of least distance are visited. Each learns the
-best that can follow it: fewest steps without a match, then fewest checks that do not hold, then shortest windows, then
-the earliest next window, all in one integer whose digits never carry; and the move that leads there. Then the moves are
-followed from the start.
-
-The expected steps and the observed ones being what they are, fewest steps without a match is most matches.
+best that can follow it: fewest observed steps without a match, which is most matches; then fewest required steps
+without one, then fewest checks on matches that do not hold, then shortest windows, then the earliest next window, all
+in one integer whose digits never carry; and the move that leads there. Then the moves are followed from the start.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,9 +48,9 @@ class Choice:
         "_moves",
         "_rows",
         "_starts",
+        "_step",
         "_taken",
         "_terms",
-        "_unmatched",
         "_values",
         "_weights",
     )
@@ -66,10 +64,11 @@ class Choice:
         self._terms = terms
         self._starts = size + 1 if rows.groups else 1
         check = self._starts * self._starts
-        swap = check * (size * terms.most + 1)
+        need = check * (size * terms.most + 1) if terms.required else 0
+        swap = need * (terms.required + 1) or check * (size * terms.most + 1)
         unit = swap * (size + 1)
-        self._weights = Weights(unit, swap, check, check * terms.most, self._starts)
-        self._unmatched = unit + swap
+        self._weights = Weights(unit, swap, need, check, check * terms.most, self._starts)
+        self._step = Costs(unit + swap, unit + need, unit + swap + need, check * terms.most)
         self._highs = [0] * len(rows.rises)
         self._moves = [b""] * len(rows.rises)
         self._ends: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
@@ -81,7 +80,7 @@ class Choice:
         """Return for each element the observed steps it takes, as start and end; a missing step takes none."""
         rows = self._rows
         index = len(self._elements)
-        along = Costs(self._unmatched, 0)
+        along = self._step._replace(other=0)
         self._go_up(index, (-1, 0, 0, rows.rises[index]), along)
         while index:
             if len(self._columns) == 1:
@@ -107,7 +106,7 @@ class Choice:
         (column,), (value,) = self._columns, self._values
         elements, rises, missing = self._elements, self._rows.rises, self._rows.missing
         highs, moves = self._highs, self._moves
-        unmatched, same, held = self._unmatched, self._weights.same, self._terms.held
+        unlike, same, held = self._step.unlike, self._step.same, self._terms.held
         while index and column:
             above, step = index - 1, column - 1
             element = elements[above]
@@ -118,7 +117,7 @@ class Choice:
             ):
                 break
             if not element >> step & 1:
-                value += unmatched
+                value += unlike
             elif above in held:
                 value += self._missed(above)(step)
             else:
@@ -130,9 +129,12 @@ class Choice:
         return index
 
     def _step_costs(self, index: int) -> Costs:
-        missing = 0 if index in self._terms.optional else self._weights.cost
-        checked = self._missed(index) if index in self._terms.held else None
-        return Costs(self._unmatched, missing, self._weights.same, checked)
+        costs = self._step
+        if index in self._terms.optional:
+            costs = costs._replace(other=0)
+        if index in self._terms.held:
+            costs = costs._replace(checked=self._missed(index))
+        return costs
 
     def _missed(self, index: int) -> Callable[[int], int]:
         held, same, check = self._terms.held[index], self._weights.same, self._weights.check

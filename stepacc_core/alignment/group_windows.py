@@ -95,6 +95,7 @@ class GroupWindows:
                 follows.values[first + at]
                 + int(distance[at]) * weights.cost
                 + (length - size) * weights.swap
+                + int(missing[at]) * weights.need
                 + size * self._most * weights.check
                 + length * weights.length
             )

@@ -6,8 +6,8 @@ What a reference adds to the rules of `stepacc_core.alignment.edit`:
   none, so that no other step stands in for it.
 - A group costs the larger of two numbers: its required members without a step, and the steps of its window without a
   member.
-- Of the alignments with the least distance and, among those, the most matches, those are best in which most argument
-  checks hold. The other rules decide among these.
+- Of the alignments with the least distance and, among those, the most matches, those are best in which most required
+  steps match, and among those the ones in which most argument checks hold. The other rules decide among these.
 
 So distance, matches and checks holding depend neither on the order of a group's members nor on that of equal calls.
 In a group with optional members or checks, the steps of a window are assigned to members so that most match, of these
@@ -149,7 +149,8 @@ def _terms(given: list[ReferenceElement], indices: list[int], agreement: Agreeme
             checked = partial(_held, agreement, indices[at], element) if agreement and checks[at] else None
             masks, absent = tuple([member.mask for member in element]), tuple([member.optional for member in element])
             groups[at] = GroupTerms(masks, absent, checked, most)
-    return Terms(frozenset(optional), groups, held, most)
+    required = [not member.optional for members in steps for member in members]
+    return Terms(frozenset(optional), groups, held, most, 0 if all(required) else sum(required))
 
 
 def _held(agreement: Agreement, index: int, members: tuple[ReferenceStep, ...], member: int, observed: int) -> int:

@@ -35,12 +35,14 @@ class Terms:
         groups: the groups that have optional members or checks.
         held: for each plain step with checks, how many hold.
         most: the most checks that any step has.
+        required: how many steps are required, members of groups one by one; 0 where all are.
     """
 
     optional: frozenset[int] = frozenset()
     groups: Mapping[int, GroupTerms] = field(default_factory=dict)
     held: Mapping[int, Held] = field(default_factory=dict)
     most: int = 0
+    required: int = 0
 
     @property
     def names_only(self) -> bool:

@@ -11,13 +11,16 @@ from typing import NamedTuple
 
 
 class Weights(NamedTuple):
-    """What a window costs: `distance * cost + unmatched * swap + matched * same + steps * length`.
+    """What a window costs.
 
-    Here distance is `max(members, steps) - matched`, and unmatched is `steps - matched`.
+    Of a group without optional members and checks that is
+    `(max(members, steps) - matched) * cost + (steps - matched) * swap + (members - matched) * need + matched * same
+    + steps * length`.
 
     Attributes:
         cost: of each entry that is no match.
         swap: of each observed step that matches nothing.
+        need: of each required step that nothing matches.
         check: of each check that does not hold on a match.
         same: of each match of a step without checks.
         length: of each step in a window.
@@ -25,14 +28,21 @@ class Weights(NamedTuple):
 
     cost: int
     swap: int = 0
+    need: int = 0
     check: int = 0
     same: int = 0
     length: int = 0
 
     def window(self, members: int, steps: int, matched: int) -> int:
-        """Return the cost of one window of a group without checks."""
+        """Return the cost of one window."""
         more = max(members, steps)
-        return (more - matched) * self.cost + (steps - matched) * self.swap + matched * self.same + steps * self.length
+        return (
+            (more - matched) * self.cost
+            + (steps - matched) * self.swap
+            + (members - matched) * self.need
+            + matched * self.same
+            + steps * self.length
+        )
 
 
 def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for speed
@@ -51,8 +61,8 @@ def window_minima(  # noqa: C901, PLR0912, PLR0915 -- one loop, unrolled for spe
     """
     rise = weights.cost + weights.swap + weights.length
     spare = weights.cost
-    match = weights.cost + weights.swap - weights.same
-    empty = members * weights.cost
+    match = weights.cost + weights.swap + weights.need - weights.same
+    empty = members * (weights.cost + weights.need)
     places = len(begins)
     parent = list(range(places + 1))
     before = [-1] * places
