@@ -19,7 +19,8 @@ CAUSES: dict[Cause, str] = {
 def causes(before: Observation, after: Observation, first: Selection, second: Selection) -> tuple[Cause, ...]:
     """Return what differs between two evaluations, from which their scores differ.
 
-    Version and config are to blame only where steps and expectation are the same, since else nobody can tell.
+    Version and config are to blame only where steps and expectation are the same, since else nobody can tell; another
+    version has another config in any case.
     """
     found: list[Cause] = []
     if before.reference_hash != after.reference_hash:
@@ -30,6 +31,6 @@ def causes(before: Observation, after: Observation, first: Selection, second: Se
         return tuple(found)
     if first.metric_version != second.metric_version:
         found.append("version")
-    if first.config_hash != second.config_hash:
+    elif first.config_hash != second.config_hash:
         found.append("config")
     return tuple(found) or ("unknown",)

@@ -133,7 +133,7 @@ def test_causes_name_what_differs_and_blame_a_version_only_where_nothing_else_do
     newer = Selection("shop", "agent.step_accuracy", "2.0.0", "bbbb", "trace")
     old = run("a", 0.0, steps_hash="s")
 
-    assert causes(old, run("a", 1.0, steps_hash="s"), SIDE, newer) == ("version", "config")
+    assert causes(old, run("a", 1.0, steps_hash="s"), SIDE, newer) == ("version",)
     assert causes(old, run("a", 1.0, steps_hash="t"), SIDE, newer) == ("steps",)
     assert causes(old, run("a", 1.0, None, "other", steps_hash="t"), SIDE, newer) == ("reference", "steps")
     assert causes(old, run("a", 1.0, steps_hash="s"), SIDE, SIDE) == ("unknown",)
