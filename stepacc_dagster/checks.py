@@ -9,9 +9,11 @@ from typing import Any
 
 import dagster as dg
 
+from stepacc_core.errors import FailureCode
 from stepacc_core.metrics import Manifest
 from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_dagster.partitions import in_words
+from stepacc_dagster.reference_checks import reference_check_results, reference_check_specs
 from stepacc_dagster.tally import WindowTally
 
 RESOLVED = "every_occurrence_has_expected_steps"
@@ -20,7 +22,11 @@ NONE_FAILED = "no_occurrence_failed"
 IN_RANGE = "scores_between_0_and_1"
 COVERAGE = "coverage"
 
-MISSING = "missing_expected_steps"
+_MISSING: Mapping[AnnotationKey | None, FailureCode] = {
+    "expected_steps": FailureCode.MISSING_EXPECTED_STEPS,
+    "reference_trajectories": FailureCode.MISSING_REFERENCES,
+}
+"""The code of an occurrence that nobody annotated, by the annotation that a metric requires."""
 _NAMED_BY_KEY: Mapping[AnnotationKey | None, tuple[str, str]] = {
     "expected_steps": (RESOLVED, "found a valid trajectory"),
     "reference_trajectories": (REFERRED, "found valid references"),
@@ -51,6 +57,7 @@ def check_specs(scores: dg.AssetKey, manifest: Manifest) -> list[dg.AssetCheckSp
             asset=scores,
             description=f"Something was scored in each partition that has something to score. {_OF_ONE_RUN}",
         ),
+        *(reference_check_specs(scores, _OF_ONE_RUN) if _has_references(manifest) else []),
     ]
 
 
@@ -58,7 +65,12 @@ def check_results(
     scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, WindowTally]
 ) -> list[dg.AssetCheckResult]:
     """Judge the partitions of a run, at least one, together."""
-    return [_failures(scores, manifest, tallies), _in_range(scores, tallies), _coverage(scores, tallies)]
+    found = [_failures(scores, manifest, tallies), _in_range(scores, tallies), _coverage(scores, tallies)]
+    return found + (reference_check_results(scores, tallies) if _has_references(manifest) else [])
+
+
+def _has_references(manifest: Manifest) -> bool:
+    return manifest.annotation_key == "reference_trajectories"
 
 
 def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, WindowTally]) -> dg.AssetCheckResult:
@@ -69,7 +81,8 @@ def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, Win
         for entry in tally.failures
     ]
     count = sum(tally.failed.total() for tally in tallies.values())
-    missing = sum(tally.failed[MISSING] for tally in tallies.values())
+    code = _MISSING.get(manifest.annotation_key)
+    missing = {code.value: sum(tally.failed[code] for tally in tallies.values())} if code else {}
     said = f"{count} of {_occurrences(tallies)} occurrences failed" if count else "No occurrence failed"
     return dg.AssetCheckResult(
         asset_key=scores,
@@ -80,7 +93,7 @@ def _failures(scores: dg.AssetKey, manifest: Manifest, tallies: Mapping[str, Win
         metadata={
             **_about(tallies),
             "failed": count,
-            **({MISSING: missing} if manifest.annotation_key else {}),
+            **missing,
             **({"failed_by_partition": dg.MetadataValue.json(unresolved)} if unresolved else {}),
             **_listed("which", named[:_NAMED]),
         },

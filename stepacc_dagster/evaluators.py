@@ -98,7 +98,7 @@ def evaluator_of(source: Source, metric: str | None = None) -> Evaluator:
 def summarised_metrics(source: Source, evaluators: Iterable[Evaluator]) -> list[SummarisedMetric]:
     """Return which rows of a source are summarised, and what of them passes."""
     return [
-        SummarisedMetric(name, source.summaries.pass_threshold(name, lower_is_better=lower), lower)
+        SummarisedMetric(name, evaluator.headline, source.summaries.pass_threshold(name, lower_is_better=lower), lower)
         for evaluator in evaluators
         for lower in (evaluator.metric.manifest.direction == "lower_is_better",)
         for name in evaluator.row_names

@@ -10,6 +10,7 @@ from stepacc_core.picture import has_alignment, picture
 from stepacc_core.picture.rows import rows_of
 from stepacc_dagster import markdown
 from stepacc_dagster.evaluators import Evaluator
+from stepacc_dagster.family_tally import FamilyTally
 from stepacc_dagster.scoring import WindowScores
 from stepacc_dagster.storage.canonical import Ingested
 from stepacc_dagster.storage.lineage import UsedRevisions
@@ -18,7 +19,15 @@ from stepacc_dagster.tally import Scored, Unscored, WindowTally
 from stepacc_dagster.trace_links import TraceUrl
 
 CONTENT = frozenset(
-    {"hint", "worst", "worst_alignments", "without_score", "failed_by_code", "not_applicable_by_reason"}
+    {
+        "hint",
+        "worst",
+        "worst_alignments",
+        "without_score",
+        "failed_by_code",
+        "not_applicable_by_reason",
+        "unconfirmed_references",
+    }
 )
 """Entries of a score table's metadata that name what was found in traces, or quote it."""
 
@@ -92,12 +101,37 @@ def score_metadata(
         "worst": dg.MetadataValue.md(_worst_table(tally, links)),
         **({"worst_alignments": dg.MetadataValue.md(pictures)} if pictures else {}),
         **({"without_score": dg.MetadataValue.md(_unscored_table(unscored, links))} if unscored else {}),
+        **_family(tally.family),
         **counts,
         **_revisions(revisions),
         **{name: dg.MetadataValue.json(dict(counter)) for name, counter in reasons.items() if counter},
         "metric_version": evaluator.metric.manifest.version,
         "config_hash": evaluator.config_hash,
     }
+
+
+def _family(family: FamilyTally) -> dict[str, Any]:
+    """Return what is shown of a family's members; nothing for a metric without one."""
+    if not family.members:
+        return {}
+    rows = [
+        (name, *map(str, (_rounded(each.mean), each.scored, each.failed, each.not_applicable)))
+        for name, each in family.members.items()
+    ]
+    counters = {
+        "verdicts": family.verdicts,
+        "unconfirmed_references": family.unconfirmed,
+        "gaps_by_kind": family.gaps,
+    }
+    return {
+        "members": dg.MetadataValue.md(markdown.table(("row", "mean", "scored", "failed", "not applicable"), rows)),
+        **{name: dg.MetadataValue.json(dict(counter)) for name, counter in counters.items() if counter},
+        **({"forbidden_seen": family.forbidden} if family.forbidden else {}),
+    }
+
+
+def _rounded(value: float | None) -> str:
+    return "-" if value is None else f"{value:.{_DIGITS}f}"
 
 
 def summaries_metadata(summarised: Summarised) -> dict[str, Any]:

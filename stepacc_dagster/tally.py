@@ -8,8 +8,9 @@ from typing import Any
 
 from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Evaluation
-from stepacc_core.model import CanonicalPartition, PartitionType
+from stepacc_core.model import CanonicalPartition, PartitionType, Result
 from stepacc_core.policy import LITERAL, StepPolicy
+from stepacc_dagster.family_tally import FamilyTally
 
 _KEPT_SCORES = 10
 _KEPT_FAILURES = 20
@@ -78,6 +79,8 @@ class WindowTally:
     """Ids of the annotation revisions that evaluations were measured against."""
     annotations_digest: str = ""
     """Fingerprint of the annotations in force: it changes when any of them does."""
+    family: FamilyTally = field(default_factory=FamilyTally)
+    """What the members of a family amount to."""
     digest: str = ""
     """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
 
@@ -121,9 +124,12 @@ class WindowTally:
                 self.revisions.add(partition.annotation.id)
             self.annotated += 1
             self.annotations_digest = fingerprint([self.annotations_digest, kind, ident, partition.annotation.id])
+        scores = [result.score, *(member.score for member in result.family)]
         self.digest = fingerprint(
-            [self.digest, kind, ident, evaluation.steps_hash, evaluation.reference_hash, result.score, code]
+            [self.digest, kind, ident, evaluation.steps_hash, evaluation.reference_hash, *scores, code]
         )
+        self.family.add(partition, result)
+        self.out_of_range += _outside(ident, result)
         if result.score is not None:
             expected, actual = _listed(result.metadata, "expected_steps"), _listed(result.metadata, "actual_steps")
             self._add_score(Scored(result.score, kind, ident, trace_id, expected, actual, result.metadata))
@@ -145,8 +151,6 @@ class WindowTally:
         self.score_sum += score
         self.score_min = score if self.score_min is None else min(self.score_min, score)
         self.score_max = score if self.score_max is None else max(self.score_max, score)
-        if not 0 <= score <= 1:
-            self.out_of_range.append(entry.partition_id)
         worst = heapq.nlargest if self.lower_is_better else heapq.nsmallest
         self.worst = worst(_KEPT_SCORES, [*self.worst, entry])
 
@@ -175,6 +179,15 @@ def unexpected_first_step(metadata: Mapping[str, Any]) -> str | None:
             return name
         case _:
             return None
+
+
+def _outside(ident: str, result: Result) -> list[str]:
+    """Name the scores of an occurrence that lie outside 0 to 1; those of a family with their members."""
+    if result.family:
+        return [
+            f"{ident} ({each.name})" for each in result.family if each.score is not None and not 0 <= each.score <= 1
+        ]
+    return [ident] if result.score is not None and not 0 <= result.score <= 1 else []
 
 
 def _first_trace(partition: CanonicalPartition) -> str | None:

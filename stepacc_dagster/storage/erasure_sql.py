@@ -94,6 +94,11 @@ _RAW = """
 _SPANS = """
     DELETE FROM stepacc.spans USING erasing WHERE spans.source = erasing.source AND spans.trace_id = erasing.trace_id
 """
+# They tell what the metadata of these scores said, and are made anew with the next ones.
+_SUMMARIES = """
+    DELETE FROM stepacc.task_summaries summary USING erasing_scores JOIN stepacc.scores score USING (id)
+    WHERE summary.source = score.source AND summary.task_id = score.task_id
+"""
 _METADATA = "DELETE FROM stepacc.score_metadata USING erasing_scores WHERE score_id = erasing_scores.id"
 # Start and window stay, since they order the traces of a session.
 _TRACES = """
@@ -145,6 +150,7 @@ ERASE = tuple(
     for statement in (
         _RAW,
         _SPANS,
+        _SUMMARIES,
         _METADATA,
         _TRACES,
         _SESSIONS,

@@ -47,7 +47,9 @@ _SAID = _NAMES[len(_KEY) :]
 # What a metric says of the reference it chose, and of what was assumed, is in the metadata of its headline's rows;
 # where it has another form it is another metric's, and says nothing here.
 _VERDICT = "m.metadata ->> 'verdict'"
-_UNCONFIRMED = "CASE WHEN m.metadata #> '{reference,confirmed}' = 'false' THEN m.metadata #>> '{reference,name}' END"
+_UNCONFIRMED = (
+    "jsonb_path_query_array(m.metadata, 'lax $.assumptions[*] ? (@.kind == \"unconfirmed_reference\").reference')"
+)
 _GAPS = "jsonb_path_query_array(m.metadata, 'lax $.gaps[*].kind')"
 _COUNTED = sa.text(f"""
     SELECT {", ".join(f"s.{name}" for name in _KEY_NAMES)}, pass.threshold AS pass_threshold, count(*) AS n,
@@ -89,9 +91,14 @@ _LISTED = sa.text(f"""
 
 @dataclass(frozen=True, slots=True)
 class SummarisedMetric:
-    """What rows are summarised: those of a metric or member of this name, and which of them pass."""
+    """What rows are summarised: those of a metric or member of this name, and which of them pass.
+
+    What was assumed is told with the rows of the `headline`, and holds for all members; a metric without a family is
+    its own headline.
+    """
 
     name: str
+    headline: str
     pass_threshold: float
     lower_is_better: bool
 
@@ -157,7 +164,10 @@ def summarise(conn: sa.Connection, source: str, metrics: Sequence[SummarisedMetr
     }
     found = conn.execute(_COUNTED, {"source": source, **asked}).mappings().all()
     create_staging(conn, "staged_summaries", _COLUMNS)
-    copy_in(conn, "staged_summaries", _COLUMNS, (_row(counted, ks) for counted in found))
+    headlines = {metric.name: metric.headline for metric in metrics}
+    told = {_key(counted): counted for counted in found}
+    rows = (_row(counted, told.get(_key(counted, headlines[counted["metric"]]), counted), ks) for counted in found)
+    copy_in(conn, "staged_summaries", _COLUMNS, rows)
     removed = conn.execute(_REMOVE, {"source": source}).rowcount
     changed = conn.execute(_WRITE, {"source": source}).rowcount
     return Summarised(len(found), changed, removed, len({counted["task_id"] for counted in found}))
@@ -169,7 +179,11 @@ def task_summaries_of(conn: sa.Connection, source: str, task: str | None = None)
     return [TaskSummary(**row) for row in rows.mappings()]
 
 
-def _row(counted: sa.RowMapping, ks: Sequence[int]) -> tuple[Any, ...]:
+def _key(counted: sa.RowMapping, metric: str | None = None) -> tuple[Any, ...]:
+    return tuple(metric if name == "metric" and metric else counted[name] for name in _KEY_NAMES)
+
+
+def _row(counted: sa.RowMapping, told_with: sa.RowMapping, ks: Sequence[int]) -> tuple[Any, ...]:
     counts = TaskRuns(*(counted[each.name] for each in fields(TaskRuns)))
     found = statistics(counts, ks)
     told = {
@@ -180,11 +194,13 @@ def _row(counted: sa.RowMapping, ks: Sequence[int]) -> tuple[Any, ...]:
         "pass_at_k": encode.jsonb({str(k): chance for k, chance in found.pass_at.items()}),
         "pass_hat_k": encode.jsonb({str(k): chance for k, chance in found.pass_hat.items()}),
         "verdicts": encode.jsonb(Counter(verdict for verdict in counted["verdicts"] if verdict)),
-        "unconfirmed_references": encode.jsonb(sorted({name for name in counted["unconfirmed"] if name})),
-        "assumptions": encode.jsonb(Counter(kind for kinds in counted["gaps"] for kind in _kinds(kinds))),
+        "unconfirmed_references": encode.jsonb(
+            sorted({name for each in told_with["unconfirmed"] for name in _texts(each)})
+        ),
+        "assumptions": encode.jsonb(Counter(kind for each in told_with["gaps"] for kind in _texts(each))),
     }
     return tuple(told[name] for name in _NAMES)
 
 
-def _kinds(kinds: Sequence[Any] | None) -> set[str]:
-    return {kind for kind in kinds or () if isinstance(kind, str)}
+def _texts(found: Sequence[Any] | None) -> set[str]:
+    return {each for each in found or () if isinstance(each, str)}
