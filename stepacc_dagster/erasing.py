@@ -32,16 +32,26 @@ from stepacc_dagster.windows import window_of
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be erased: a trace, a session or a user, in one source, or in every one (`source` None)."""
+    """What is to be erased: a trace, a session or a user, in one source, or in every one (`source` None).
+
+    `redacted` are the forms of the id that redaction leaves of it.
+    """
 
     kind: TargetKind
     ident: str
     source: str | None = None
+    redacted: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kind: TargetKind, given: str, source: str | None) -> "Target":
+    def of(cls, kind: TargetKind, given: str, source: str | None, redacted: Sequence[str] = ()) -> "Target":
         """Return the target that a person names."""
-        return cls(kind, stored_as(kind, given), None if source is None else encode.text(source))
+        forms = tuple(stored_as(kind, form) for form in redacted) if kind != "trace" else ()
+        return cls(kind, stored_as(kind, given), None if source is None else encode.text(source), forms)
+
+    @property
+    def idents(self) -> tuple[str, ...]:
+        """The id in every form in which it may be stored, first as it was given."""
+        return (self.ident, *self.redacted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +124,7 @@ def find(engine: sa.Engine, target: Target, configured: Mapping[str, Source]) ->
         return Found(
             target,
             {source: counts for source, counts in removed.items() if not counts.nothing},
-            salt is not None and was_erased(conn, target.kind, _key(salt, target), target.source),
+            salt is not None and was_erased(conn, target.kind, _keys(salt, target)[0], target.source),
             _unsearched(conn, sources, configured) if target.kind == "user" else {},
             looked,
         )
@@ -146,7 +156,7 @@ def erase(engine: sa.Engine, found: Found, configured: Mapping[str, Source], *, 
         digest = digest_of(salt, target.kind, target.ident)
         staged.add_erased_before(digest, sources)
         where = EVERY_SOURCE if target.source is None else target.source
-        removed = erase_staged(conn, staged, Request(target.kind, _key(salt, target), digest, where, author, reason))
+        removed = erase_staged(conn, staged, Request(target.kind, _keys(salt, target), digest, where, author, reason))
         return Erased(removed, staged.windows())
 
 
@@ -154,9 +164,11 @@ def _sources(conn: sa.Connection, target: Target, configured: Mapping[str, Sourc
     return sorted({*known_sources(conn), *configured}) if target.source is None else [target.source]
 
 
-def _key(salt: bytes, target: Target) -> str:
-    """Return the key of the tombstone of a target."""
-    return target.ident if target.kind == "trace" else digest_of(salt, target.kind, target.ident)
+def _keys(salt: bytes, target: Target) -> tuple[str, ...]:
+    """Return the keys of the tombstones of a target, first that of the id as given."""
+    if target.kind == "trace":
+        return (target.ident,)
+    return tuple(digest_of(salt, target.kind, ident) for ident in target.idents)
 
 
 def _look(  # noqa: PLR0913, PLR0917 (where, for what, and since when)
@@ -172,7 +184,9 @@ def _look(  # noqa: PLR0913, PLR0917 (where, for what, and since when)
         return _NOTHING
     arrival, ingested = latest_arrival(conn, source), ingested_windows(conn, source)
     everywhere = target.kind == "user" or before.arrival > 0  # what came since is little, ingested or not
-    traces = landed_traces(conn, source, target.kind, target.ident, after=before.arrival, not_ingested=not everywhere)
+    traces: set[str] = set()
+    for ident in target.idents:
+        traces |= landed_traces(conn, source, target.kind, ident, after=before.arrival, not_ingested=not everywhere)
     if target.kind == "user" and settings is not None and settings.store.kind != "otel_spans":
         windows = [key for key, at in ingested.items() if before.ingested.get(key) != at]
         traces |= _in_store(engine, target.ident, settings, windows)
@@ -203,9 +217,9 @@ def _counted(conn: sa.Connection, target: Target, source: str, traces: frozenset
 def _stage(conn: sa.Connection, staged: StagedErasure, target: Target, source: str, traces: frozenset[str]) -> None:
     if target.kind == "trace" and trace_is_known(conn, source, target.ident):
         staged.add_traces(source, [target.ident])
-    if target.kind == "session":
-        staged.add_session(source, target.ident)
-        staged.add_traces_of_session(source, target.ident)
+    for ident in target.idents if target.kind == "session" else ():
+        staged.add_session(source, ident)
+        staged.add_traces_of_session(source, ident)
     staged.add_traces(source, traces)
 
 

@@ -14,7 +14,7 @@ from stepacc_core.errors import AnnotationError
 from stepacc_core.model import PartitionType
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, printable
-from stepacc_dagster.cli.redacting import redactors
+from stepacc_dagster.cli.redacting import redactors, source_redactor, stored_forms
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.redaction.entries import redacted_entry
 from stepacc_dagster.storage.annotations import (
@@ -190,18 +190,25 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     """Take back what is in force of TARGET_ID, by a revision of its own; earlier revisions stay."""
     own: PartitionType = "session" if target_type == "session" else "trace"
     name = source_or_only(source)
-    with open_storage() as engine, engine.begin() as connection:
-        revision = withdraw(
-            connection,
-            name,
-            target_type,
-            target_id,
-            partition_type=partition_type or own,
-            key=key,
-            author=author,
-            note=reason,
-            origin="stepacc annotations withdraw",
-        )
+    with open_storage() as engine:
+        redactor = source_redactor(engine, name)
+        forms = (target_id,) if target_type == "trace" else stored_forms(engine, target_id, name)
+        with engine.begin() as connection:
+            withdrawals = (
+                withdraw(
+                    connection,
+                    name,
+                    target_type,
+                    form,
+                    partition_type=partition_type or own,
+                    key=key,
+                    author=author,
+                    note=redactor.text(reason) if redactor else reason,
+                    origin="stepacc annotations withdraw",
+                )
+                for form in forms
+            )
+            revision = next((each for each in withdrawals if each is not None), None)
     if revision is None:
         msg = (
             f"No `{key}` are in force of {target_type} `{target_id}` for {partition_type or own} partitions in source "

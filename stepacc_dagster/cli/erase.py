@@ -10,6 +10,7 @@ import click
 import sqlalchemy as sa
 
 from stepacc_core.errors import ConfigError
+from stepacc_core.redaction import RedactionSettings
 from stepacc_dagster.cli.erase_text import counts_table, left_over, store_sentences, told
 from stepacc_dagster.cli.output import emit_json, errors, json_option, note
 from stepacc_dagster.database import open_database
@@ -18,6 +19,7 @@ from stepacc_dagster.errors import UnknownIdError
 from stepacc_dagster.event_log import EmptiedLog, can_be_emptied, empty_event_log
 from stepacc_dagster.failures import sentence
 from stepacc_dagster.local.event_logs import instances_of_this_machine
+from stepacc_dagster.redaction.forms import redacted_forms
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.opening import ready_engine
 from stepacc_dagster.storage.tombstones import TargetKind
@@ -52,9 +54,12 @@ def erase_(  # noqa: PLR0913, PLR0917 (a command's options)
     Spans, arguments, outputs, reasons of scores and what was said of these traces go; their score rows stay, without
     content. What comes of them later is not stored. Everything else, and what is not reached, is in docs/erase.md.
     """
-    target = _target({"trace": trace_id, "session": session_id, "user": user_id}, source)
+    kind, ident = _named({"trace": trace_id, "session": session_id, "user": user_id}, source)
     configured = _configured()
     with open_database() as url, ready_engine(url) as engine:
+        settings = [RedactionSettings(), *(each.redaction for each in configured.values())]
+        forms = () if kind == "trace" else redacted_forms(engine, ident, settings)
+        target = Target.of(kind, ident, source, forms)
         if target.kind == "user":
             note("Looking for the user in all spans; this reads every one of them.")
         found = find(engine, target, configured)
@@ -74,7 +79,7 @@ def erase_(  # noqa: PLR0913, PLR0917 (a command's options)
     sys.exit(1 if problems else 0)
 
 
-def _target(given: Mapping[TargetKind, str | None], source: str | None) -> Target:
+def _named(given: Mapping[TargetKind, str | None], source: str | None) -> tuple[TargetKind, str]:
     named = [(kind, ident) for kind, ident in given.items() if ident is not None]
     if len(named) != 1:
         msg = "Give one of --trace ID, --session ID and --user ID."
@@ -83,7 +88,7 @@ def _target(given: Mapping[TargetKind, str | None], source: str | None) -> Targe
     if not ident.strip() or source == "":
         msg = f"--{'source' if ident.strip() else kind} is empty; write {'a name' if ident.strip() else 'an id'}."
         raise click.UsageError(msg)
-    return Target.of(kind, ident, source)
+    return kind, ident
 
 
 def _ask(found: Found, *, yes: bool) -> None:

@@ -1,5 +1,7 @@
 """`stepacc lineage`."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import get_args
 
 import click
@@ -10,6 +12,8 @@ from stepacc_dagster.cli.configured import configured_sources
 from stepacc_dagster.cli.lineage_json import annotation_document, session_document, trace_document
 from stepacc_dagster.cli.lineage_text import annotation_text, session_text, trace_text
 from stepacc_dagster.cli.output import emit_json, json_option, out
+from stepacc_dagster.cli.redacting import stored_forms
+from stepacc_dagster.errors import UnknownIdError
 from stepacc_dagster.storage.annotations import StoredAnnotation, list_annotations
 from stepacc_dagster.storage.lineage import (
     AnnotationLineage,
@@ -18,7 +22,7 @@ from stepacc_dagster.storage.lineage import (
     target_lineage,
     trace_lineage,
 )
-from stepacc_dagster.storage.occurrences import find_occurrences
+from stepacc_dagster.storage.occurrences import Occurrence, find_occurrences
 from stepacc_dagster.storage.opening import open_storage
 
 _LARGEST_ID = 2**63 - 1
@@ -61,7 +65,7 @@ def annotation(
         msg = "Give either the ID of an annotation or --target TYPE:ID."
         raise click.UsageError(msg)
     with open_storage() as engine, engine.connect() as connection:
-        found = target_lineage(connection, *target, source) if target else []
+        found = _about(engine, connection, *target, source) if target else []
         if annotation_id is not None:
             found = [annotation_lineage(connection, annotation_id, source)]
         revisions = [_revisions(connection, each) for each in found]
@@ -109,10 +113,8 @@ def session(session_id: str, source: str | None, *, as_json: bool) -> None:
     ID is the session's id or the beginning of it.
     """
     with open_storage() as engine, engine.connect() as connection:
-        found = [
-            session_lineage(connection, occurrence)
-            for occurrence in find_occurrences(connection, "session", session_id, source)
-        ]
+        forms = stored_forms(engine, session_id, source)
+        found = [session_lineage(connection, occurrence) for occurrence in _sessions(connection, forms, source)]
     configured = configured_sources()
     for each in found:
         own = configured.get(each.occurrence.source)
@@ -120,6 +122,24 @@ def session(session_id: str, source: str | None, *, as_json: bool) -> None:
             emit_json(session_document(each, own))
         else:
             out().print(session_text(each, own))
+
+
+def _sessions(connection: sa.Connection, forms: Sequence[str], source: str | None) -> list[Occurrence]:
+    """Return the sessions that are known by the first form of an id by which any is."""
+    for form in forms[:-1]:
+        with suppress(UnknownIdError):
+            return find_occurrences(connection, "session", form, source)
+    return find_occurrences(connection, "session", forms[-1], source)
+
+
+def _about(
+    engine: sa.Engine, connection: sa.Connection, kind: TargetType, ident: str, source: str | None
+) -> list[AnnotationLineage]:
+    """Return the revisions about a target, by the first form of its id by which there are any."""
+    for form in stored_forms(engine, ident, source)[:-1] if kind != "trace" else ():
+        with suppress(UnknownIdError):
+            return target_lineage(connection, kind, form, source)
+    return target_lineage(connection, kind, ident, source)
 
 
 def _revisions(connection: sa.Connection, lineage: AnnotationLineage) -> list[StoredAnnotation]:

@@ -9,6 +9,7 @@ from stepacc_core.redaction import RedactionSettings, Redactor
 from stepacc_dagster.cli.output import note
 from stepacc_dagster.local.home import local_defs_folder
 from stepacc_dagster.redaction.doors import RedactorOf, door_redactor
+from stepacc_dagster.redaction.forms import redacted_forms
 
 
 def redaction_of(source: str) -> RedactionSettings:
@@ -48,6 +49,12 @@ def redactors(engine: sa.Engine) -> RedactorOf:
         return made[source]
 
     return of
+
+
+def stored_forms(engine: sa.Engine, ident: str, source: str | None) -> tuple[str, ...]:
+    """Return the forms in which the id of a session or task may be stored: as redaction leaves it, then as it is."""
+    settings = RedactionSettings() if source is None else redaction_of(source)
+    return (*redacted_forms(engine, ident, [settings]), ident)
 
 
 def told(redacted: Mapping[str, int]) -> str:

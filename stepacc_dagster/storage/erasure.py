@@ -69,7 +69,8 @@ class Request:
 
     Attributes:
         kind: trace, session or user.
-        key: what its tombstone has: the id of a trace, the digest of a session or user.
+        keys: what its tombstones have: the id of a trace, the digests of the forms of a session or user; first that
+            of the id as given.
         digest: the digest of its id.
         source: name of the source; `EVERY_SOURCE` for all.
         author: who asked.
@@ -77,7 +78,7 @@ class Request:
     """
 
     kind: TargetKind
-    key: str
+    keys: tuple[str, ...]
     digest: str
     source: str
     author: str
@@ -148,15 +149,16 @@ def erase_staged(conn: sa.Connection, staged: StagedErasure, request: Request) -
     """
     removed = staged.count()
     staged.erase()
-    if removed.nothing and is_buried(conn, request.kind, request.key, request.source):
+    if removed.nothing and all(is_buried(conn, request.kind, key, request.source) for key in request.keys):
         return removed
     values = {name: getattr(request, name) for name in ("source", "author", "reason")}
     erasure_id = conn.execute(
         _RECORD, values | asdict(removed) | {"target_type": request.kind, "target_digest": request.digest}
     ).scalar_one()
     staged.bury(erasure_id)
-    target = {"kind": request.kind, "key": request.key, "source": request.source}
-    conn.execute(_BURY_TARGET, target | {"erasure_id": erasure_id})
+    for key in request.keys:
+        target = {"kind": request.kind, "key": key, "source": request.source}
+        conn.execute(_BURY_TARGET, target | {"erasure_id": erasure_id})
     return removed
 
 

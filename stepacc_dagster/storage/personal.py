@@ -23,7 +23,7 @@ _KNOWN_TRACE = sa.text("""
 """)
 _LATEST = sa.text("SELECT coalesce(max(arrival), 0) FROM stepacc.otel_spans WHERE source = :source")
 
-_PLAIN = re.compile(r"[\w.@:~ -]+", re.ASCII)
+_PLAIN = re.compile(r"[\w.@:~ \[\]-]+", re.ASCII)
 """Ids that no encoder of JSON writes in another way, so that what holds one holds it letter by letter."""
 _TYPES: list[ColumnType] = ["text", "jsonb", "jsonb", "jsonb"]
 _LANDED = "SELECT trace_id, attributes, events, resource FROM stepacc.otel_spans WHERE source = {source}"

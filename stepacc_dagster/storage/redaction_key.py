@@ -15,6 +15,11 @@ def fingerprint_of(key: bytes) -> str:
     return hmac.digest(key, b"stepacc redaction key", "sha256").hex()
 
 
+def has_key(conn: sa.Connection) -> bool:
+    """Tell whether anything was ever redacted in a database."""
+    return conn.scalar(_FINGERPRINT) is not None
+
+
 def confirm_key(engine: sa.Engine, key: bytes) -> None:
     """See that a key is the one of the database; the first one becomes it.
 
