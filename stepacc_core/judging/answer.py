@@ -51,10 +51,13 @@ def _start(span: CanonicalSpan) -> tuple[int, str, str]:
 
 
 def answer_in(output: Any) -> Any:
-    """Return the answer in what a span put out, None where there is none; blank text is none."""
+    """Return the answer in what a span put out, None where there is none.
+
+    Blanks around text are no part of it, since some producers add a line break; blank text is none.
+    """
     found = _text(output, _DEEPEST)
     found = output if found is _NO_MESSAGE else found
-    return None if found is None or (isinstance(found, str) and not found.strip()) else found
+    return (found.strip() or None) if isinstance(found, str) else found
 
 
 class _NoMessage:
