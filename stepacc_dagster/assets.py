@@ -1,5 +1,6 @@
-"""The assets of a source: what it reads, the canonical traces, the scores of its metrics, and their summaries."""
+"""The assets of a source: what it reads, the canonical traces, the scores of its metrics, and what is made of them."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -12,6 +13,7 @@ from stepacc_dagster.catalog import (
     canonical_spec,
     external_specs,
     refuse_asset_settings,
+    report_spec,
     score_op,
     score_specs,
     summaries_spec,
@@ -23,6 +25,7 @@ from stepacc_dagster.ingest import WindowIngest, ingest_window, observe
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version, run_partitions, seconds_to_wait
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
+from stepacc_dagster.report.files import UI_URL_VARIABLE, report_path, write_report
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import Source, reader_version
@@ -126,6 +129,30 @@ def build_summaries_asset(source: Source, keys: SourceKeys, evaluators: Sequence
     return summaries
 
 
+def build_report_asset(
+    source: Source, keys: SourceKeys, key: dg.AssetKey, evaluators: Sequence[Evaluator]
+) -> dg.AssetsDefinition:
+    """Build the asset that keeps the report of a source in its folder."""
+
+    @dg.multi_asset(
+        name=f"{source.name}__report",
+        specs=[report_spec(source, keys, key, evaluators)],
+        required_resource_keys={resource_key(source)},
+    )
+    def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        with (
+            _database(context, source) as engine,
+            _told_to_dagster(context, source),
+            engine.connect() as connection,
+        ):
+            path = report_path(str(source.report_folder), source.name)
+            written = write_report(connection, source, evaluators, path, dagster_url=os.environ.get(UI_URL_VARIABLE))
+        context.log.info("%s: %d scores", written.path, written.scored)
+        return dg.MaterializeResult(key, metadata=run_metadata.report_metadata(written))
+
+    return report
+
+
 def build_evaluation_assets(
     source: Source, evaluators: Sequence[Evaluator] | None = None
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
@@ -145,6 +172,7 @@ def build_evaluation_assets(
         build_ingest_asset(source, keys),
         *(build_score_assets(source, keys, evaluator) for evaluator in evaluators),
         build_summaries_asset(source, keys, evaluators),
+        *([] if keys.report is None else [build_report_asset(source, keys, keys.report, evaluators)]),
     ]
 
 

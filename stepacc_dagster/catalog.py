@@ -71,6 +71,7 @@ class SourceKeys:
         }
         self.canonical_traces = dg.AssetKey([*prefix, "canonical_traces"])
         self.task_summaries = dg.AssetKey([*prefix, "task_summaries"])
+        self.report = None if source.report_folder is None else dg.AssetKey([*prefix, "report"])
         self._metrics = {
             evaluator.name: MetricKeys(
                 dg.AssetKey([*prefix, f"{evaluator.metric.manifest.identifier}_scores"]),
@@ -87,10 +88,15 @@ class SourceKeys:
     def scored(self, metrics: Iterable[str] | None = None) -> list[dg.AssetKey]:
         """Return what is made when windows are scored by some metrics, all where none are named.
 
-        The summaries are among it: they are made of the scores.
+        What is derived from scores is among it.
         """
         chosen = self._metrics if metrics is None else metrics
-        return [*(key for name in chosen for key in self._metrics[name].made), self.task_summaries]
+        return [*(key for name in chosen for key in self._metrics[name].made), *self.derived]
+
+    @property
+    def derived(self) -> list[dg.AssetKey]:
+        """What is made of the scores of all partitions: the summaries, and the report where there is one."""
+        return [self.task_summaries, *([] if self.report is None else [self.report])]
 
     @property
     def made(self) -> list[dg.AssetKey]:
@@ -276,6 +282,25 @@ def summaries_spec(source: Source, keys: SourceKeys, evaluators: Iterable[Evalua
                 {"k": list(source.summaries.ks), "pass_thresholds": dict(source.summaries.pass_thresholds)}
             ),
         },
+        **settings,
+    )
+
+
+def report_spec(source: Source, keys: SourceKeys, report: dg.AssetKey, evaluators: Iterable[Evaluator]) -> dg.AssetSpec:
+    """Return the spec of the report: not partitioned, since it shows all windows."""
+    settings = _common(source)
+    del settings["partitions_def"]
+    return dg.AssetSpec(
+        report,
+        deps=[key for evaluator in evaluators for key in keys.of(evaluator.name).made],
+        description=(
+            "One page of HTML that shows the scores of all windows: over time and by version, the steps that go wrong "
+            "most often, tasks, failures, and the worst scores with the pictures of their alignments.\n\n"
+            "`stepacc report` writes the same page where you say."
+        ),
+        kinds={"html", "python"},
+        automation_condition=source.assets.automation_condition,
+        metadata={"folder": dg.MetadataValue.path(str(source.report_folder))},
         **settings,
     )
 

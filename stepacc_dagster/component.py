@@ -165,6 +165,13 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     summaries: Annotated[SummariesModel, described("How repeated runs are summarised.", {"k": [1, 2, 3, 5]})] = (
         SummariesModel()
     )
+    report_folder: Annotated[
+        str | None,
+        described(
+            "Folder in which an asset keeps the report of the source as an HTML page; no such asset where left out.",
+            "/srv/reports",
+        ),
+    ] = None
     max_partitions_per_run: Annotated[int, described("Partitions that one run of a backfill takes; 1 or more.", 10)] = (
         10
     )
@@ -234,6 +241,7 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             follow=FollowSettings(**self.follow.model_dump()),
             on_failure=self.on_failure,
             freshness_hours=self.freshness_hours,
+            report_folder=self.report_folder,
             summaries=SummarySettings(tuple(self.summaries.k), self.summaries.pass_thresholds),
             max_partitions_per_run=self.max_partitions_per_run,
         )

@@ -68,7 +68,7 @@ def launch(  # noqa: PLR0913 (what makes a backfill)
             for key, ranges in selected.items()
             if ranges
         ]
-        + [PartitionsByAssetSelector(asset_key=keys.task_summaries)],
+        + [PartitionsByAssetSelector(asset_key=key) for key in keys.derived],
         title=title,
         description=None,
         run_config=None,

@@ -127,3 +127,7 @@ class PartitionTimeoutError(StepaccError):
         self.metric = metric
         self.partition_key = partition_key
         self.seconds = seconds
+
+
+class ReportError(StepaccError):
+    """A report cannot be drawn, since a package that draws it is not installed."""

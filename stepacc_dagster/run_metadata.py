@@ -11,6 +11,7 @@ from stepacc_core.picture.rows import rows_of
 from stepacc_dagster import markdown
 from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.family_tally import FamilyTally
+from stepacc_dagster.report.files import WrittenReport
 from stepacc_dagster.scoring import WindowScores
 from stepacc_dagster.storage.canonical import Ingested
 from stepacc_dagster.storage.lineage import UsedRevisions
@@ -143,6 +144,16 @@ def summaries_metadata(summarised: Summarised) -> dict[str, Any]:
         "rows_changed": summarised.changed,
         "rows_removed": summarised.removed,
         **note,
+    }
+
+
+def report_metadata(written: WrittenReport) -> dict[str, Any]:
+    """Return the metadata of a report that was written."""
+    return {
+        "file": dg.MetadataValue.path(str(written.path)),
+        "bytes": written.size,
+        "scored": written.scored,
+        "without_score": written.unscored,
     }
 
 

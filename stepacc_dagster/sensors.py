@@ -141,7 +141,7 @@ def _run_request(source: Source, evaluators: Sequence[Evaluator], run: RunAsk) -
 
 def _busy_windows(instance: dg.DagsterInstance, source: Source, keys: SourceKeys) -> list[tuple[str, str]]:
     """Return first and last window of each unfinished run that works on the source, whoever started it."""
-    own = set(keys.made) - {keys.task_summaries}
+    own = set(keys.made) - set(keys.derived)
     unfinished = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
     return list(_ranges(run for run in unfinished if _works_on(run, source, own)))
 

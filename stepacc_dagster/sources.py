@@ -108,6 +108,8 @@ class Source:
         freshness_hours: hours after which Dagster shows the scores as out of date where nothing was scored; None:
             never, as for an agent that is not at work every day.
         summaries: how repeated runs of a task are summarised.
+        report_folder: folder in which an asset keeps the report of the source as `SOURCE.html`; None: there is no
+            such asset.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
 
     Raises:
@@ -136,6 +138,7 @@ class Source:
     on_failure: str | None = None
     freshness_hours: float | None = None
     summaries: SummarySettings = field(default_factory=SummarySettings)
+    report_folder: str | None = None
     max_partitions_per_run: int = 10
 
     def __post_init__(self) -> None:

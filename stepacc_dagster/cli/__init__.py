@@ -28,6 +28,7 @@ _COMMANDS = {
     "diff": ("diff:diff_", "Compare versions, configs, time ranges or sources: how far, which traces, and why."),
     "doctor": ("doctor:doctor", "Say what is wrong with installation, database, Dagster and sources, and what to do."),
     "erase": ("erase:erase_", "Remove what is stored of a trace, a session or a person, for good."),
+    "gate": ("gate:gate", "Say whether scores are good enough, by their mean, coverage or a baseline, for CI."),
     "import": ("landing:import_", "Land trace files in the database."),
     "ingest": ("materialize:ingest", "Turn landed spans into canonical traces, in Dagster runs."),
     "lineage": ("lineage:lineage", "Show which scores used an annotation, and what made those of a trace or session."),
@@ -47,8 +48,6 @@ _OF_DAGSTER = {
     "dagster_postgres",
     "dagster_webserver",
     "google",
-    "jinja2",
-    "markupsafe",
     "opentelemetry",
     "psycopg",
     "psycopg2",
@@ -57,9 +56,6 @@ _OF_DAGSTER = {
     "uvicorn",
 }
 """Packages of the extra `dagster`."""
-
-_OF_REPORT = {"vl_convert"}
-"""Packages of the extra `report`."""
 
 
 class _Group(click.Group):
@@ -75,11 +71,7 @@ class _Group(click.Group):
         try:
             command: click.Command = getattr(import_module(f"{__name__}.{module}"), attribute)
         except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing in _OF_REPORT:
-                msg = f"`stepacc {cmd_name}` draws charts; run: pip install 'stepacc[dagster,report]'"
-                raise click.ClickException(msg) from None
-            if missing not in _OF_DAGSTER:
+            if (error.name or "").partition(".")[0] not in _OF_DAGSTER:
                 raise
             msg = (
                 f"`stepacc {cmd_name}` needs packages that are not installed; "

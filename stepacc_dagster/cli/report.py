@@ -8,7 +8,7 @@ from stepacc_dagster.cli.output import counted, emit_json, json_option, note
 from stepacc_dagster.cli.sources import source_option
 from stepacc_dagster.evaluators import evaluator_of, evaluators_of
 from stepacc_dagster.local.evaluation import local_source
-from stepacc_dagster.report.files import DAGSTER_UI_VARIABLE, write_report
+from stepacc_dagster.report.files import UI_URL_VARIABLE, write_report
 from stepacc_dagster.storage.opening import open_storage
 
 _LOCAL_UI = "http://127.0.0.1:3000"
@@ -27,7 +27,7 @@ _LOCAL_UI = "http://127.0.0.1:3000"
 )
 @click.option(
     "--dagster-url",
-    envvar=DAGSTER_UI_VARIABLE,
+    envvar=UI_URL_VARIABLE,
     default=_LOCAL_UI,
     show_default=True,
     show_envvar=True,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from stepacc_dagster.errors import ReportError
 from stepacc_dagster.evaluators import Evaluator
-from stepacc_dagster.report.page import render
 from stepacc_dagster.report.queries import read_report
 from stepacc_dagster.sources import Source
 
-DAGSTER_UI_VARIABLE = "STEPACC_DAGSTER_UI_URL"
+UI_URL_VARIABLE = "STEPACC_DAGSTER_UI_URL"
 """Environment variable that holds the address of the Dagster UI, for links to runs."""
 
 _READABLE = 0o644
@@ -29,6 +29,11 @@ class WrittenReport:
     unscored: int
 
 
+def report_path(folder: str, source: str) -> Path:
+    """Return the file in which a folder keeps the report of a source."""
+    return Path(folder).expanduser() / f"{source}.html"
+
+
 def write_report(  # noqa: PLR0913 (what is told, and where it goes)
     conn: sa.Connection,
     source: Source,
@@ -42,8 +47,17 @@ def write_report(  # noqa: PLR0913 (what is told, and where it goes)
     """Write the report of a source over the windows from `first` to `last`.
 
     Raises:
+        ReportError: the packages that draw a report are not installed.
         OSError: the file cannot be written; one that was there before is as it was.
     """
+    try:
+        from stepacc_dagster.report.page import render  # noqa: PLC0415 (its packages are an extra)
+    except ModuleNotFoundError as error:
+        msg = (
+            f"A report needs the package `{error.name}`, which is not installed; run: pip install "
+            "'stepacc[dagster,report]'."
+        )
+        raise ReportError(msg) from None
     report = read_report(conn, source, evaluators, first, last)
     page = render(report, trace_links=source.trace_links, dagster_url=dagster_url)
     data = page.encode("utf-8", errors="backslashreplace")
