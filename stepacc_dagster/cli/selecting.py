@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import click
 import sqlalchemy as sa
 
-from stepacc_core.comparison.choosing import NEWEST, OLDEST, Chosen, Wanted, choose
+from stepacc_core.comparison.choosing import NEWEST, OLDEST, Chosen, Wanted
 from stepacc_core.errors import StepaccError
 from stepacc_dagster.cli.output import note, printable
 from stepacc_dagster.failures import sentence
-from stepacc_dagster.storage.paired import groups
+from stepacc_dagster.gating import find_selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,9 +52,9 @@ def refusals() -> Iterator[None]:
         raise Refused(sentence(error)) from error
 
 
-def chosen(connection: sa.Connection, wanted: Wanted) -> Chosen:
+def chosen(connection: sa.Connection, wanted: Wanted, newest: int | None = None) -> Chosen:
     """Return the one selection that is asked for, and note what of another type it leaves out."""
-    found = choose(wanted, groups(connection, wanted))
+    found = find_selection(connection, wanted, newest)
     for kind, count in found.others.items():
         note(
             f"{printable(wanted.source)}: {count} evaluations of {kind}s are left out; `--type {kind}` takes these "

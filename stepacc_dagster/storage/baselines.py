@@ -115,11 +115,13 @@ def set_baseline(
 
 def list_baselines(conn: sa.Connection, source: str | None = None) -> list[StoredBaseline]:
     """Return the baselines in force, of one source or of all, by source and name."""
-    query = (
-        sa.select(baselines)
-        .distinct(baselines.c.source, baselines.c.name)
-        .order_by(baselines.c.source, baselines.c.name, baselines.c.revision.desc())
+    later = baselines.alias()
+    newer = sa.exists().where(
+        later.c.source == baselines.c.source,
+        later.c.name == baselines.c.name,
+        later.c.revision > baselines.c.revision,
     )
+    query = sa.select(baselines).where(~newer).order_by(baselines.c.source, baselines.c.name)
     if source is not None:
         query = query.where(baselines.c.source == source)
     return [StoredBaseline(**row) for row in conn.execute(query).mappings()]

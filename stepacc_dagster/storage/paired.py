@@ -80,8 +80,8 @@ def metadata_of(conn: sa.Connection, score_ids: Iterable[int]) -> dict[int, dict
 def forbidden_steps(conn: sa.Connection, selection: Selection) -> tuple[Forbidden, ...] | None:
     """Return the scored occurrences in which something forbidden ran, by id.
 
-    None where the metadata of any of them do not tell, since the metric does not look for it or they were erased: no
-    news of forbidden steps is not the news that there were none.
+    None where the metadata of any of them do not tell, since the metric does not look for it: no news of forbidden
+    steps is not the news that there were none. What was erased has no metadata, and is passed over.
     """
     found: list[Forbidden] = []
     for row in conn.execute(_FORBIDDEN, _names(selection)):

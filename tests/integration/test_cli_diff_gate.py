@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import sqlalchemy as sa
@@ -144,3 +145,159 @@ def test_what_does_not_compare_is_refused_in_a_sentence(words: tuple[str, ...], 
 def test_what_does_not_pair_is_told_by_the_exit_code() -> None:
     code, found = asked("diff", "version=2.0.0", "version=2.0.0,from=2030-01-01")
     assert (code, found["pairs"], found["change"]) == (1, 0, None)
+
+
+def gated(*words: str) -> tuple[int, dict[str, Any]]:
+    """Run the gate over scores of the newer version."""
+    return asked("gate", "--metric-version", "2.0.0", *words)
+
+
+def set_monday(name: str, *words: str) -> None:
+    """Keep Monday's scores as a baseline."""
+    chosen = ("--source", SOURCE, "--from", MONDAY, "--to", MONDAY, "--metric-version", "2.0.0")
+    said = stepacc("gate", "baseline", "set", name, *chosen, "--author", "qa", *words)
+    assert said.code == 0, said.err
+
+
+def test_the_gate_passes_and_fails_by_floor_and_coverage_and_says_why() -> None:
+    monday = ("--from", MONDAY, "--to", MONDAY)
+    code, passed = gated(*monday, "--min-mean", "0.9", "--min-coverage", "1")
+    assert (code, passed["passed"], passed["coverage"], passed["scored"]) == (0, True, 1.0, 7)
+
+    code, failed = gated("--min-mean", "0.9", "--min-coverage", "0.95")
+    assert (code, failed["passed"], failed["failed"]) == (1, False, 1)
+    assert failed["reason"] == (
+        "The gate failed: the mean 0.512 is below 0.9; the coverage 0.933 is below 0.95: 14 of 15 have a score "
+        "(1 failed)."
+    )
+    words = ("gate", "--source", SOURCE, "--metric-version", "2.0.0", "--newest", "1", "--min-mean", "0.9")
+    said = stepacc(*words)
+    assert said.code == 1
+    assert said.out.splitlines()[-1] == "The gate failed: the mean 0.071 is below 0.9."
+
+
+def test_what_is_known_but_not_evaluated_lowers_the_coverage(shop: sa.Engine) -> None:
+    _, before = gated("--min-coverage", "0.5")
+    with shop.begin() as connection:
+        connection.execute(
+            sa.text(
+                "INSERT INTO stepacc.traces"
+                " (source, trace_id, window_key, status, settled, span_count, spans_hash, gaps)"
+                " VALUES (:source, 'unseen', '2025-11-05', 'OK', true, 0, '', '[]')"
+            ),
+            {"source": SOURCE},
+        )
+    try:
+        _, after = gated("--min-coverage", "0.5")
+    finally:
+        with shop.begin() as connection:
+            connection.execute(sa.text("DELETE FROM stepacc.traces WHERE trace_id = 'unseen'"))
+
+    assert (before["without_evaluation"], after["without_evaluation"]) == (0, 1)
+    assert (before["coverage"], after["coverage"]) == (14 / 15, 14 / 16)
+
+
+@pytest.mark.parametrize("words", [("--min-mean", "0"), ("--min-coverage", "0"), ("--no-forbidden",)])
+def test_an_empty_selection_never_passes(words: tuple[str, ...]) -> None:
+    code, found = gated("--from", "2030-01-01", *words)
+    assert (code, found["passed"], found["scored"]) == (1, False, 0)
+    assert "nothing was evaluated in support" in found["reason"]
+
+
+def test_a_metric_that_does_not_look_for_forbidden_steps_is_refused() -> None:
+    code, found = gated("--no-forbidden")
+    assert code == 1
+    assert [each["status"] for each in found["criteria"]] == ["passed", "refused"]
+
+
+def test_scores_that_fell_beyond_noise_fail_the_gate_once_the_revised_task_is_left_out() -> None:
+    set_monday("monday", "--note", "before the change")
+    tuesday = ("--from", TUESDAY, "--baseline", "monday")
+
+    code, refused = gated(*tuesday)
+    assert (code, refused["criteria"][-1]["status"]) == (1, "refused")
+    assert "the expectation of order was revised since baseline monday was set" in refused["reason"]
+
+    code, worse = gated(*tuesday, "--shared-references")
+    assert (code, worse["criteria"][-1]["status"]) == (1, "failed")
+    assert worse["reason"].startswith("The gate failed: the scores fell by 0.944 on average over 1 task since baseline")
+    assert worse["comparison"]["p"] == pytest.approx(1 / 924)
+    assert (worse["comparison"]["paired_by"], worse["comparison"]["other_reference"]) == ("task", ["order"])
+
+    code, same = gated("--from", MONDAY, "--to", MONDAY, "--baseline", "monday")
+    assert (code, same["comparison"]["paired_by"], same["comparison"]["pairs"]) == (0, "occurrence", 7)
+
+
+def test_a_baseline_of_another_version_is_refused() -> None:
+    set_monday("by the newer version")
+    code, found = asked("gate", "--metric-version", "1.0.0", "--baseline", "by the newer version")
+    assert (code, found["criteria"][-1]["status"]) == (1, "refused")
+    assert "is of another version 2.0.0 and now 1.0.0" in found["reason"]
+
+
+def test_baselines_are_listed_shown_and_revised() -> None:
+    set_monday("kept")
+    set_monday("kept", "--note", "again")
+
+    said = stepacc("gate", "baseline", "list", "--source", SOURCE, "--json")
+    [kept] = [row for row in said.rows if row["name"] == "kept"]
+    assert (kept["revision"], kept["scored"], kept["note"], kept["author"]) == (2, 7, "again", "qa")
+    shown = stepacc("gate", "baseline", "show", "kept", "--source", SOURCE, "--json")
+    [document] = shown.rows
+    assert {row["task_id"] for row in document["scores"]} == {"refund", "order"}
+    assert all(row["reference_hash"] for row in document["scores"])
+    people = stepacc("gate", "baseline", "show", "kept", "--source", SOURCE)
+    assert "Revision 2, set " in people.out
+    assert " by qa: again" in people.out
+    assert "kept" in stepacc("gate", "baseline", "list").out
+
+
+def test_nothing_scored_is_no_baseline() -> None:
+    refused = stepacc("gate", "baseline", "set", "empty", "--source", SOURCE, "--from", "2030-01-01")
+    assert refused.code == 2
+    assert refused.complaint.startswith("Nothing is scored in support, traces, from 2030-01-01, so there is nothing")
+    unknown = stepacc("gate", "--source", SOURCE, "--metric-version", "2.0.0", "--baseline", "empty")
+    assert unknown.code == 2
+    assert "Source `support` has no baseline `empty`" in unknown.complaint
+
+
+def test_junit_xml_says_the_same_and_can_be_parsed(tmp_path: Path) -> None:
+    file = tmp_path / "gate.xml"
+    code, found = gated("--min-mean", "0.9", "--min-coverage", "0.5", "--no-forbidden", "--junit", str(file))
+
+    root = ET.parse(file).getroot()  # noqa: S314 (just written)
+    assert (code, root.tag, root.get("tests"), root.get("failures"), root.get("errors")) == (
+        1,
+        "testsuites",
+        "4",
+        "1",
+        "1",
+    )
+    [suite] = root
+    cases = suite.findall("testcase")
+    assert [case.find("failure") is not None for case in cases] == [False, True, False, False]
+    assert [case.find("error") is not None for case in cases] == [False, False, False, True]
+    failure = cases[1].find("failure")
+    assert failure is not None
+    assert failure.get("message") == found["criteria"][1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "The gate asks for nothing"),
+        (("--min-mean", "0.9"), "scores of several versions in this selection"),
+        (("--min-mean", "0.9", "--alpha", "0.7"), "alpha is 0.7; use more than 0"),
+        (("--min-mean", "0.9", "--newest", "2", "--from", "2025-11-01"), "give one or the other"),
+    ],
+)
+def test_a_gate_that_cannot_be_decided_is_told_apart_from_one_that_fails(words: tuple[str, ...], said: str) -> None:
+    refused = stepacc("gate", *words, "--source", SOURCE)
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.complaint
+
+
+def test_a_database_that_does_not_answer_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPACC_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    assert stepacc("gate", "--source", SOURCE, "--min-mean", "0.5").code == 2
+    assert stepacc("diff", "version=1.0.0", "version=2.0.0", "--source", SOURCE).code == 2
