@@ -6,17 +6,20 @@ for each question, never blended into one number.
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepacc_core.errors import ConfigError, FailureCode, ScoringError
-from stepacc_core.judging.members import result_of, same_for_all
-from stepacc_core.judging.run import Run, run_of
 from stepacc_core.metrics.base import Reference
 from stepacc_core.metrics.manifest import Manifest, load_manifest
 from stepacc_core.metrics.trajectory_match_config import TrajectoryMatchConfig
 from stepacc_core.model import CanonicalPartition, Failure, Result, Step
-from stepacc_core.references import TaskReferences, parse_references
 from stepacc_core.steps import not_applicable_reason
+
+if TYPE_CHECKING:
+    from stepacc_core.references import TaskReferences
+
+# What judges runs and reads references is imported where it is needed: the models of references take as long to load as
+# all else that a command needs which scores by another metric.
 
 REFERENCE_TRAJECTORIES = "reference_trajectories"
 """The column, the annotation key and the config field that hold references."""
@@ -63,6 +66,9 @@ class TrajectoryMatch:
         What is wrong with the partition is a status of the result and of all its members, never an exception. The
         result's score is that of `trajectory_match.passed`.
         """
+        from stepacc_core.judging.members import result_of, same_for_all  # noqa: PLC0415
+        from stepacc_core.judging.run import run_of  # noqa: PLC0415
+
         config = TrajectoryMatchConfig() if config is None else config
         reference = self.reference(partition, config)
         labels = _labels(partition, config, reference)
@@ -92,6 +98,9 @@ def trajectory_match(
     Raises:
         ConfigError: `steps` holds something else than steps.
     """
+    from stepacc_core.judging.members import result_of  # noqa: PLC0415
+    from stepacc_core.judging.run import Run  # noqa: PLC0415
+
     given: Sequence[object] = steps
     strange = next((step for step in given if not isinstance(step, Step)), None)
     if strange is not None:
@@ -109,14 +118,22 @@ def get_trace_metric() -> TrajectoryMatch:
     return _METRIC
 
 
-def _given(references: Any) -> TaskReferences:
+def _given(references: Any) -> "TaskReferences":
     if references is None:
         msg = "No references were given; pass a list of names, or a mapping with `references`."
         raise ScoringError(FailureCode.MISSING_REFERENCES, msg)
+    return _parsed(references)
+
+
+def _parsed(references: Any) -> "TaskReferences":
+    from stepacc_core.references import parse_references  # noqa: PLC0415
+
     return parse_references(references)
 
 
 def _failed(error: ScoringError, labels: dict[str, Any]) -> Result:
+    from stepacc_core.judging.members import same_for_all  # noqa: PLC0415
+
     return same_for_all(Result(status="failed", error=Failure(error.code, error.message), metadata=labels))
 
 
@@ -131,7 +148,7 @@ def _labels(
     return labels
 
 
-def _references(partition: CanonicalPartition, reference: Reference | None) -> TaskReferences:
+def _references(partition: CanonicalPartition, reference: Reference | None) -> "TaskReferences":
     occurrence = f"{partition.partition_type} `{partition.partition_id}`"
     if reference is None:
         msg = (
@@ -140,7 +157,7 @@ def _references(partition: CanonicalPartition, reference: Reference | None) -> T
         )
         raise ScoringError(FailureCode.MISSING_REFERENCES, msg)
     try:
-        return parse_references(reference.value)
+        return _parsed(reference.value)
     except ScoringError as error:
         msg = f"{_source(partition, reference)} of {occurrence}: {error.message}"
         raise ScoringError(error.code, msg) from None

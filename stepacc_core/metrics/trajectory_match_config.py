@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from stepacc_core.errors import ScoringError
 from stepacc_core.metrics.base import PARAM_ROLE
-from stepacc_core.references import parse_references
 
 _RUN_INPUT = {PARAM_ROLE: "run_input"}
 _LABEL = {PARAM_ROLE: "scoring_metadata"}
@@ -39,6 +38,8 @@ class TrajectoryMatchConfig(BaseModel):
     @classmethod
     def _are_references(cls, value: dict[str, Any] | list[Any] | None) -> dict[str, Any] | list[Any] | None:
         if value is not None:
+            from stepacc_core.references import parse_references  # noqa: PLC0415 (its models are slow to load)
+
             try:
                 parse_references(value)
             except ScoringError as error:
