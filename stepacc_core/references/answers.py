@@ -117,7 +117,9 @@ class AnswerNumber(Written):
 
     def words(self) -> str:
         """Say it in words."""
-        return f"gives the number {self.number}" + (f", within {self.tolerance}" if self.tolerance else "")
+        return f"gives the number {self.number}" + (
+            f" (or one within {self.tolerance} of it)" if self.tolerance else ""
+        )
 
     def judge(self, answer: Any, asked: Asked) -> AnswerResult:  # noqa: ARG002 (as all checks)
         """Compare, or look for it in the text."""

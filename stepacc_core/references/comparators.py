@@ -128,7 +128,7 @@ class Anything(Written):
 
     def words(self) -> str:
         """Say it in words."""
-        return "is given, whatever its value"
+        return "is given (whatever its value)"
 
     def judge(self, value: Any) -> Verdict:
         """Ask whether it was given."""

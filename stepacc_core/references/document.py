@@ -175,9 +175,8 @@ class BudgetLimits(_Object):
     max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
-AnyForbidden = Annotated[
-    list[Name], Field(min_length=1), BeforeValidator(_listed, json_schema_input_type=Name | list[Name])
-]
+_Sequence = Annotated[list[Name], Field(min_length=1)]
+AnyForbidden = Annotated[_Sequence, BeforeValidator(_listed, json_schema_input_type=Name | _Sequence)]
 """A name, or names that follow each other."""
 
 

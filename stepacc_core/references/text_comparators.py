@@ -65,7 +65,7 @@ class Text(Written):
 
     def words(self) -> str:
         """Say it in words."""
-        return f"reads {quoted(self.text)}, whatever case and blanks"
+        return f"reads {quoted(self.text)} (whatever case and blanks)"
 
     def judge(self, value: Any) -> Verdict:
         """Compare with text."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
+from rich.table import Column, Table
 
 from stepacc_core.annotation_words import explain
 from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, Annotation, TargetType
@@ -149,7 +149,7 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
         for annotation in stored:
             emit_json(_document(annotation))
         return
-    columns = ("id", "rev", "target", "partitions", "key", "says", "author", "note")
+    columns = ("id", "rev", "target", "partitions", Column("key", no_wrap=True), "says", "author", "note")
     table = Table(*columns, title=cell(f"source {name}"), title_justify="left")
     for annotation in stored:
         steps = "(withdrawn)" if annotation.withdrawn else json.dumps(annotation.value, ensure_ascii=False)

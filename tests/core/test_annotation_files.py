@@ -1,14 +1,18 @@
 """Annotation files: taken whole or not at all."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepacc_core.annotation_files import FileFormat, parse_annotations
+from stepacc_core.annotation_words import explain
 from stepacc_core.annotations import Annotation, AnnotationTarget, annotation_in_force
 from stepacc_core.errors import AnnotationError
 from stepacc_core.model import CanonicalPartition
 
+CASES = Path(__file__).parents[1] / "cases"
 YAML = """
 source: support_agent
 annotations:
@@ -68,6 +72,21 @@ def test_the_same_annotations_can_be_written_in_three_formats(text: str, file_fo
         ("{target: {type: trace, id: t}, partition_type: session, expected_steps: [a]}", ["entry 2", "does not fit"]),
         ("{target: {type: task, id: first}, expected_steps: [b]}", ["entry 2", "entry 1 already"]),
         ("just text", ["entry 2"]),
+        ("{target: {type: task, id: t}, note: n}", ["entry 2", "expected_steps", "reference_trajectories"]),
+        ("{target: {type: task, id: t}, expected_steps: }", ["entry 2", "`expected_steps` has no value"]),
+        (
+            "{target: {type: task, id: t}, reference_trajectories: , expected_steps: [a]}",
+            ["entry 2", "`reference_trajectories` has no value"],
+        ),
+        ("{target: {type: task, id: t}, reference_trajectories: []}", ["entry 2 (task `t`)", "empty list"]),
+        (
+            (
+                "{target: {type: task, id: t}, expected_steps: [a], reference_trajectories: {references: "
+                "[{name: x, steps: [{tool: b, args: {on: {date: 2.1.2026}}}]}]}}"
+            ),
+            ["entry 2 (task `t`)", "`reference_trajectories`", "reference `x`", "`steps[0].args.on.date`", "2.1.2026"],
+        ),
+        ("{target: {type: task, id: f}, reference_trajectories: '{'}", ["entry 2 (task `f`)", "no valid JSON"]),
     ],
 )
 def test_one_bad_entry_refuses_the_file_and_is_named(entry: str, said: list[str]) -> None:
@@ -168,3 +187,91 @@ def test_a_file_that_unfolds_without_end_is_refused_in_a_short_sentence(text: st
         parse_annotations(text, file_format, name="f")
 
     assert len(str(caught.value)) < 5_000
+
+
+REFERENCES_YAML = """
+annotations:
+  - target: {type: task, id: refund}
+    expected_steps: [lookup]
+    reference_trajectories:
+      references:
+        - {name: short, steps: [{tool: lookup, args: {on: {date: 2026-01-02}, 1: no, day: 2026-01-02}}]}
+  - target: {type: task, id: pay}
+    reference_trajectories: [lookup, [policy, history]]
+"""
+SHORT = {
+    "references": [
+        {
+            "name": "short",
+            "steps": [{"tool": "lookup", "args": {"on": {"date": "2026-01-02"}, "1": False, "day": "2026-01-02"}}],
+        }
+    ]
+}
+"""Keys and dates are the text that stands in the file."""
+REFERENCES_JSON = json.dumps(
+    [
+        {"target": {"type": "task", "id": "refund"}, "expected_steps": ["lookup"], "reference_trajectories": SHORT},
+        {"target": {"type": "task", "id": "pay"}, "reference_trajectories": ["lookup", ["policy", "history"]]},
+    ]
+)
+QUOTED = json.dumps(SHORT).replace('"', '""')
+REFERENCES_CSV = f"""\
+target_type,target_id,expected_steps,reference_trajectories
+task,refund,"[""lookup""]","{QUOTED}"
+task,pay,,"[""lookup"", [""policy"", ""history""]]"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "file_format"), [(REFERENCES_YAML, "yaml"), (REFERENCES_JSON, "json"), (REFERENCES_CSV, "csv")]
+)
+def test_an_entry_has_either_key_or_both_and_each_is_an_annotation(text: str, file_format: FileFormat) -> None:
+    refund, pay = AnnotationTarget("task", "refund", "trace"), AnnotationTarget("task", "pay", "trace")
+
+    assert parse_annotations(text, file_format, name="f") == (
+        Annotation(refund, ["lookup"], "expected_steps"),
+        Annotation(refund, SHORT, "reference_trajectories"),
+        Annotation(pay, ["lookup", ["policy", "history"]], "reference_trajectories"),
+    )
+
+
+def test_two_entries_may_have_one_target_but_not_under_one_key() -> None:
+    entry = "- {target: {type: task, id: t}, %s: [a]}\n"
+    steps, references = entry % "expected_steps", entry % "reference_trajectories"
+
+    assert [one.key for one in parse_annotations(steps + references, "yaml", name="f")] == [
+        "expected_steps",
+        "reference_trajectories",
+    ]
+    with pytest.raises(AnnotationError, match=r"entry 3: the `reference_trajectories` of task `t` .* entry 2 already"):
+        parse_annotations(steps + references + references, "yaml", name="f")
+
+
+def test_each_key_is_in_force_apart() -> None:
+    target = AnnotationTarget("task", "refund", "trace")
+    own = AnnotationTarget("trace", "t", "trace")
+    annotations = [Annotation(own, ["steps"]), Annotation(target, ["references"], "reference_trajectories")]
+    partition = CanonicalPartition("trace", "t", task_id="refund")
+
+    assert annotation_in_force(annotations, partition) == annotations[0]
+    assert annotation_in_force(annotations, partition, "reference_trajectories") == annotations[1]
+
+
+def test_yaml_merges_still_work_though_keys_are_text() -> None:
+    text = "x: &x {type: task}\nannotations: []\n"
+    with pytest.raises(AnnotationError, match="`x`"):
+        parse_annotations(text, "yaml", name="f")
+    text = "- target: &x {type: task, id: t}\n  expected_steps: [a]\n- target: {<<: *x, id: u}\n  expected_steps: [b]\n"
+
+    assert [one.target.id for one in parse_annotations(text, "yaml", name="f")] == ["t", "u"]
+
+
+def test_annotations_are_said_in_words() -> None:
+    text = (CASES / "annotation_words.yaml").read_text(encoding="utf-8")
+    said = [
+        line
+        for annotation in parse_annotations(text, "yaml", name="f")
+        for line in (f"{annotation.target}, {annotation.key}:", *explain(annotation), "")
+    ]
+
+    assert "\n".join(said) == (CASES / "annotation_words.txt").read_text(encoding="utf-8")

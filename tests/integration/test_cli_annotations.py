@@ -15,6 +15,15 @@ annotations:
 - {target: {type: task, id: refund}, expected_steps: [lookup, [policy, history]], author: ann, note: agreed}
 - {target: {type: session, id: s-1}, expected_steps: [lookup]}
 """
+BOTH = """
+source: shop
+annotations:
+- target: {type: task, id: refund}
+  expected_steps: [lookup]
+  reference_trajectories:
+    references:
+    - {name: short, steps: [{tool: lookup, args: {on: {date: 2026-01-02}}}]}
+"""
 CHANGED = TASKS.replace("[lookup]", "[lookup, pay]")
 
 
@@ -78,7 +87,8 @@ def test_import_tells_each_revision_as_json(tmp_path: Path) -> None:
     assert [row["new"] for row in imported(path, "--json").rows] == [True, True]
     file(tmp_path, CHANGED)
     first, second = imported(path, "--json").rows
-    assert first == {"source": "shop", "target": {"type": "task", "id": "refund"}, "id": 1, "revision": 1, "new": False}
+    target = {"type": "task", "id": "refund"}
+    assert first == {"source": "shop", "target": target, "key": "expected_steps", "id": 1, "revision": 1, "new": False}
     assert (second["revision"], second["new"]) == (2, True)
 
 
@@ -118,7 +128,70 @@ def test_check_looks_at_every_file_and_stores_nothing(tmp_path: Path, migrated_e
     first, second = stepacc("annotations", "check", bad, good, "--json").rows
     assert (first["file"], first["annotations"]) == (str(bad), 0)
     assert str(bad) in first["error"]
-    assert second == {"file": str(good), "annotations": 2, "error": None}
+    assert first["explained"] == []
+    assert (second["file"], second["annotations"], second["error"]) == (str(good), 2, None)
+    assert stored(migrated_engine) == 0
+
+
+def test_check_says_in_words_what_each_annotation_says(tmp_path: Path) -> None:
+    path = file(tmp_path, BOTH)
+    said = stepacc("annotations", "check", path)
+    assert (said.code, said.err) == (0, f"{path}: 2 annotations, all well formed.\n")
+    assert said.out == (
+        "\ntask `refund` (trace partitions), expected_steps:\n"
+        "  1 step is expected, in this order:\n"
+        "    1. `lookup`\n"
+        "\ntask `refund` (trace partitions), reference_trajectories:\n"
+        "  A run passes that takes the steps of one reference in this order; others may come between them "
+        "(match: in_order).\n"
+        "  Reference `short`:\n"
+        "    1. the tool `lookup`, where `on` is the day 2026-01-02\n"
+        "  Nothing is said of the final answer.\n"
+    )
+    [row] = stepacc("annotations", "check", path, "--json").rows
+    assert [(one["target"]["id"], one["key"], one["words"][0][:10]) for one in row["explained"]] == [
+        ("refund", "expected_steps", "1 step is "),
+        ("refund", "reference_trajectories", "A run pass"),
+    ]
+
+
+def test_the_schema_for_editors_is_printed() -> None:
+    said = stepacc("annotations", "schema")
+    assert (said.code, said.err) == (0, "")
+    assert "reference_trajectories" in json.dumps(json.loads(said.out))
+    assert stepacc("annotations", "schema", "--json").out == said.out
+
+
+# keys
+
+
+def test_the_keys_of_one_target_are_revisioned_and_withdrawn_apart(tmp_path: Path) -> None:
+    path = file(tmp_path, BOTH)
+    assert [(row["key"], row["revision"], row["new"]) for row in imported(path, "--json").rows] == [
+        ("expected_steps", 1, True),
+        ("reference_trajectories", 1, True),
+    ]
+    file(tmp_path, BOTH.replace("2026-01-02", "2026-01-03"))
+    assert [(row["key"], row["revision"], row["new"]) for row in imported(path, "--json").rows] == [
+        ("expected_steps", 1, False),
+        ("reference_trajectories", 2, True),
+    ]
+    [steps, references] = listed()
+    assert steps["expected_steps"] == ["lookup"]
+    [reference] = references["reference_trajectories"]["references"]
+    assert reference["steps"] == [{"tool": "lookup", "args": {"on": {"date": "2026-01-03"}}}]
+    gone = stepacc("annotations", "withdraw", "refund", "--key", "reference_trajectories", "--source", "shop")
+    assert "the `reference_trajectories` of task `refund`" in gone.err
+    assert [set(row) & {"expected_steps", "reference_trajectories"} for row in listed()] == [{"expected_steps"}]
+    assert "reference_trajectories" in stepacc("annotations", "list", "--source", "shop", "--history").out
+
+
+def test_a_bad_reference_stores_nothing_and_is_named_with_its_key(tmp_path: Path, migrated_engine: sa.Engine) -> None:
+    path = file(tmp_path, BOTH.replace("2026-01-02", "soon"), "bad.yaml")
+    said = imported(path)
+    assert (said.code, said.out) == (1, "")
+    for word in (str(path), "task `refund`", "reference `short`", "`steps[0].args.on.date`", "'soon'"):
+        assert word in said.complaint
     assert stored(migrated_engine) == 0
 
 
@@ -181,7 +254,8 @@ def test_what_was_withdrawn_can_be_said_again(tmp_path: Path) -> None:
     path = file(tmp_path, TASKS)
     imported(path)
     [gone] = stepacc("annotations", "withdraw", "refund", "--source", "shop", "--json").rows
-    assert gone == {"source": "shop", "target": {"type": "task", "id": "refund"}, "id": 3, "revision": 2, "new": True}
+    target = {"type": "task", "id": "refund"}
+    assert gone == {"source": "shop", "target": target, "key": "expected_steps", "id": 3, "revision": 2, "new": True}
     assert [(row["revision"], row["new"]) for row in imported(path, "--json").rows] == [(3, True), (1, False)]
 
 
@@ -190,7 +264,7 @@ def test_to_withdraw_what_is_not_in_force_is_told(tmp_path: Path, migrated_engin
     for arguments in (["nobody"], ["s-1"], ["refund", "--partition-type", "session"]):
         said = stepacc("annotations", "withdraw", *arguments, "--source", "shop")
         assert (said.code, said.out) == (1, "")
-        assert "Nothing is in force" in said.complaint
+        assert "No `expected_steps` are in force" in said.complaint
         assert f"`{arguments[0]}`" in said.complaint
     said = stepacc("annotations", "withdraw", "t", "--type", "trace", "--partition-type", "session", "--source", "shop")
     assert said.code == 1
