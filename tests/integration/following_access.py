@@ -34,7 +34,8 @@ class Follower:
     def __init__(self, workshop: Workshop, **settings: Any) -> None:
         chosen = {name: settings.pop(name) for name in ("name", "version", "config") if name in settings}
         self.workshop = workshop
-        self.source: Source = support_source(metric=MetricChoice(**chosen), **settings)
+        metric = {} if "metrics" in settings else {"metric": MetricChoice(**chosen)}
+        self.source: Source = support_source(**metric, **settings)
         definitions = build_evaluation_definitions(self.source)
         self.repository = definitions.get_repository_def()
         self.sensor = self.repository.get_sensor_def(f"{self.source.name}_changes")
