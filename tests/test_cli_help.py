@@ -54,6 +54,7 @@ def test_every_command_has_json_and_explains_itself_and_its_options(words: tuple
     said = stepacc(*words, "--help")
     assert said.code == 0
     assert "--json" in said.out
+    assert "\\b" not in said.out
     assert stepacc(*words, "-h").out == said.out
     command: click.Command = main
     for word in words:

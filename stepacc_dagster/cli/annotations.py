@@ -61,14 +61,14 @@ def annotations() -> None:
 @_files
 @json_option
 def check(files: tuple[Path, ...], *, as_json: bool) -> None:
-    r"""Check annotation FILES (YAML, JSON or CSV) without storing anything, and say in words what each annotation says.
+    """Check annotation FILES (YAML, JSON or CSV) without storing anything, and say in words what each annotation says.
 
     \b
     Example:
       stepacc annotations check expected.yaml
 
     Exit code 1: a file is bad; its message names entry, reference and key.
-    """
+    """  # noqa: D301 (click reads the backspace)
     good = True
     for path in files:
         found: tuple[Annotation, ...] = ()
@@ -90,7 +90,7 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> None:
 @annotations.command()
 @json_option
 def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a schema is JSON in any case)
-    r"""Print the JSON Schema of annotation files.
+    """Print the JSON Schema of annotation files.
 
     \b
     Example:
@@ -98,7 +98,7 @@ def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a s
 
     An editor completes and checks a YAML file whose first line is
     `# yaml-language-server: $schema=annotations.schema.json`, and a JSON file with the key `$schema`.
-    """
+    """  # noqa: D301 (click reads the backspace)
     from stepacc_core.annotation_schema import annotation_schema  # noqa: PLC0415 (other commands do not wait for it)
 
     click.echo(json.dumps(annotation_schema(), ensure_ascii=False, indent=2))

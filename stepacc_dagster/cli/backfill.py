@@ -58,7 +58,7 @@ def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    r"""Bring partitions up to date: after a new version or config of the metric, late spans, or failures.
+    """Bring partitions up to date: after a new version or config of the metric, late spans, or failures.
 
     \b
     stepacc backfill --dry-run                  what is out of date, and why
@@ -67,7 +67,7 @@ def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
 
     Old scores stay; going back to the version before is the same command. What was done before an interruption is not
     done again: run the command again to go on. The exit code is 1 when a partition failed.
-    """
+    """  # noqa: D301 (click reads the backspace)
     done = [
         _backfill(name, metric, first, last, only, how, dry_run=dry_run, as_json=as_json)
         for name in _names(source, metric)

@@ -62,7 +62,7 @@ def diff_(  # noqa: PLR0913, PLR0917 (a command's options)
     *,
     as_json: bool,
 ) -> None:
-    r"""Compare two metric versions, configs, time ranges or sources: how far, and which traces and why.
+    """Compare two metric versions, configs, time ranges or sources: how far, and which traces and why.
 
     BEFORE and AFTER say in what the sides differ, as KEY=VALUE with commas between; the options hold for both.
     The keys are version, config, from, to and source.
@@ -75,7 +75,7 @@ def diff_(  # noqa: PLR0913, PLR0917 (a command's options)
 
     Versions and configs are paired trace by trace, time ranges and sources task by task. What was measured against
     different expectations is told apart. Exit code 0: compared; 1: nothing pairs; 2: the sides cannot be compared.
-    """
+    """  # noqa: D301 (click reads the backspace)
     with refusals():
         sides = [_parsed(side) for side in (before, after)]
         named = [side.get("source") or source for side in sides]

@@ -62,7 +62,7 @@ def gate(  # noqa: PLR0913, PLR0917 (a command's options)
     shared_references: bool,
     as_json: bool,
 ) -> None:
-    r"""Say whether the current scores are good enough, for continuous integration.
+    """Say whether the current scores are good enough, for continuous integration.
 
     \b
     stepacc gate --min-mean 0.9 --min-coverage 0.95 --newest 7
@@ -72,7 +72,7 @@ def gate(  # noqa: PLR0913, PLR0917 (a command's options)
 
     Exit code 0: all that is asked for is met; 1: it is not, also where nothing is scored or the comparison with the
     baseline is refused; 2: wrong use, several versions or configs in the selection, or the database cannot be read.
-    """
+    """  # noqa: D301 (click reads the backspace)
     if context.invoked_subcommand is not None:
         return
     with refusals():

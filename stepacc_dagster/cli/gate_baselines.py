@@ -51,13 +51,13 @@ def set_(  # noqa: PLR0913, PLR0917 (a command's options)
     *,
     as_json: bool,
 ) -> None:
-    r"""Keep the current scores of a selection as the baseline NAME; one of that name gets a new revision.
+    """Keep the current scores of a selection as the baseline NAME; one of that name gets a new revision.
 
     \b
     stepacc gate baseline set good --from 2026-11-01 --to 2026-11-07 --note "release 1.4"
 
     It holds metric, version, config, and each score with its task and expectation. Exit code 2: it cannot be set.
-    """
+    """  # noqa: D301 (click reads the backspace)
     with refusals():
         wanted = Wanted(source_or_only(source), metric, metric_version, config_hash, partition_type, first, last)
         with open_storage() as engine, engine.begin() as connection:

@@ -44,7 +44,7 @@ def report(  # noqa: PLR0913, PLR0917 (its options)
     *,
     as_json: bool,
 ) -> None:
-    r"""Write the scores of a source as one page of HTML, to look at offline or to send to somebody.
+    """Write the scores of a source as one page of HTML, to look at offline or to send to somebody.
 
     It shows scores over time and their distribution, the steps that go wrong most often, tasks and failures, and the
     worst scores with the pictures of their alignments.
@@ -54,7 +54,7 @@ def report(  # noqa: PLR0913, PLR0917 (its options)
     stepacc report --from 2026-11-01 --to 2026-11-30 -o november.html
 
     Exit codes: 0 when the file was written, 1 when it could not be, 2 for a wrong option.
-    """
+    """  # noqa: D301 (click reads the backspace)
     chosen = local_source(source)
     evaluators = evaluators_of(chosen) if metric is None else (evaluator_of(chosen, metric),)
     path = output or Path(f"{chosen.name}-report.html")

@@ -29,7 +29,7 @@ _FIRST, _LAST = "", "~"
 @click.option("--to", "last", metavar="KEY", default=_LAST, help="Last window, included; the newest where left out.")
 @json_option
 def scores(source: str | None, metric: str | None, first: str, last: str, *, as_json: bool) -> None:
-    r"""Show the current scores of a source, by the metric versions and configs it has now.
+    """Show the current scores of a source, by the metric versions and configs it has now.
 
     \b
     stepacc scores --source support_agent
@@ -37,7 +37,7 @@ def scores(source: str | None, metric: str | None, first: str, last: str, *, as_
     stepacc scores --metric trajectory_match.f1 --json
 
     With --json every member is there, each row with the name of its metric or member.
-    """
+    """  # noqa: D301 (click reads the backspace)
     chosen = local_source(source)
     selections = list(_selections(chosen, metric, first, last, members=as_json))
     with open_storage() as engine, engine.connect() as connection:
