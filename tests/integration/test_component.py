@@ -13,6 +13,7 @@ import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 
 from stepacc_core.errors import ConfigError
+from stepacc_core.summaries import SummarySettings
 from stepacc_dagster import StepAccuracyComponent
 from stepacc_dagster.definitions import defs, defs_folder, load_sources
 from stepacc_dagster.local.evaluation import local_source
@@ -76,6 +77,29 @@ def test_every_setting_reaches_the_source() -> None:
         retry=RetrySettings(1, 0.5),
         max_partitions_per_run=3,
     )
+
+
+def test_several_metrics_are_a_list_in_place_of_the_one() -> None:
+    strict = {"name": "agent.step_accuracy", "version": "2.0.0", "config": {"scoring_method": "strict_position"}}
+    summaries = {"k": [1, 4], "pass_thresholds": {"agent.step_accuracy": 0.9}}
+    given = {**LEAST, "metrics": [strict, {"name": "agent.trajectory_match"}], "summaries": summaries}
+    assert source_of(given) == Source(
+        "support",
+        "2025-11-01",
+        metrics=(
+            MetricChoice("agent.step_accuracy", "2.0.0", {"scoring_method": "strict_position"}),
+            MetricChoice("agent.trajectory_match"),
+        ),
+        summaries=SummarySettings((1, 4), {"agent.step_accuracy": 0.9}),
+    )
+
+
+@pytest.mark.parametrize(
+    "single", [{"metric": "agent.step_accuracy"}, {"metric_version": "2.0.0"}, {"config": {"a": 1}}]
+)
+def test_the_list_and_the_single_form_together_are_refused(single: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"Source `support` has metrics and \w+ beside it; give version and config"):
+        source_of({**LEAST, "metrics": [{"name": "agent.trajectory_match"}], **single})
 
 
 @pytest.mark.parametrize(
