@@ -28,6 +28,7 @@ from stepacc_core.otlp_fields import (
     read_value,
     span_time_error,
 )
+from stepacc_core.shown import begun
 
 _ItemT = TypeVar("_ItemT")
 _SHOWN = 80
@@ -135,8 +136,8 @@ def _text_of(line: str | bytes) -> str:
 
 
 def _line_error(number: int, what: str, written: str) -> ReadError:
-    shown = written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"
-    return ReadError(f"Line {number} {what}: {shown!r}. It must hold one OTLP/JSON object; the other lines were read.")
+    quote = begun(written, _SHOWN)
+    return ReadError(f"Line {number} {what}: {quote!r}. It must hold one OTLP/JSON object; the other lines were read.")
 
 
 def _spans(number: int, document: Mapping[str, Any]) -> Iterator[RawSpan | ReadError]:
@@ -185,7 +186,7 @@ _SIGNAL = re.compile("resource_?(spans|logs|metrics|profiles)", re.IGNORECASE)
 
 def _item_error(number: int, what: str, item: Any, error: Exception) -> ReadError:
     name = item.get("name") if isinstance(item, Mapping) else item
-    shown = repr(name)[:_SHOWN]
+    shown = begun(repr(name), _SHOWN)
     reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
     return ReadError(f"Line {number}: the {what} {shown} cannot be read: {reason}. The others of the line were read.")
 

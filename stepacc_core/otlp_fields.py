@@ -10,7 +10,7 @@ from typing import Any
 from stepacc_core.conventions.values import is_shallow
 from stepacc_core.errors import SpanTimeError
 from stepacc_core.model import SpanStatus
-from stepacc_core.shown import shown
+from stepacc_core.shown import begun, shown
 
 _LATEST = 2**63 - 1
 _ID_BYTES = {24: 16, 12: 8}
@@ -70,7 +70,7 @@ def read_time(value: Any, what: str) -> int | None:
     if isinstance(value, str):
         value = int(value) if value.strip().isdecimal() and len(value) <= 20 else value  # noqa: PLR2004 - 64 bits
     if not isinstance(value, int) or isinstance(value, bool):
-        msg = f"its {what} {str(value)[:_SHOWN]!r} is not an integer; write nanoseconds since 1970 without a fraction"
+        msg = f"its {what} {begun(str(value), _SHOWN)!r} is not an integer; write nanoseconds since 1970, no fraction"
         raise ValueError(msg)  # noqa: TRY004 - the caller reports one kind of bad value
     if not 0 <= value <= _LATEST:
         msg = f"its {what} {value} is not between 0 and {_LATEST} nanoseconds"

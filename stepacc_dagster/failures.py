@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from stepacc_core.errors import StepaccError
+from stepacc_core.shown import concealed
 from stepacc_dagster.errors import UnreachableError
 
 URL_VARIABLE = "STEPACC_DATABASE_URL"
@@ -80,7 +81,7 @@ def sentence(error: Exception) -> str:
         and (told := _told(str(cause), {**_PASSING, **_LASTING}))
     ):
         return f"The database {told}."
-    said = (str(cause).strip().splitlines() or ["no reason given"])[0]
+    said = concealed((str(cause).strip().splitlines() or ["no reason given"])[0])
     speaker = "The database says" if isinstance(cause, psycopg.Error) else type(cause).__name__
     return f"{speaker}: {said.rstrip('.')}."
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from stepacc_core.conventions.values import decode
 from stepacc_core.errors import ReadError
+from stepacc_core.shown import begun
 
 _SHOWN = 80
 _GAPS = " \t\r\n,"
@@ -113,6 +114,5 @@ def _next(written: str, at: int) -> int:
 
 def _not_json(where: str, error: Exception, written: str) -> ReadError:
     reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
-    shown = written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"
     kept = "the other lines were read" if where.startswith("Line") else "what stands before it was read"
-    return ReadError(f"{where} is not JSON ({reason}): {shown!r}. Correct or remove it; {kept}.")
+    return ReadError(f"{where} is not JSON ({reason}): {begun(written, _SHOWN)!r}. Correct or remove it; {kept}.")

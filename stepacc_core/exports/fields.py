@@ -9,6 +9,7 @@ from typing import Any
 from stepacc_core.conventions.values import is_shallow
 from stepacc_core.errors import ReadError
 from stepacc_core.otlp_fields import read_time
+from stepacc_core.shown import begun
 
 BAD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What a record with a value of another type than expected may raise."""
@@ -93,16 +94,19 @@ def nanoseconds(value: Any, what: str) -> int | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return read_time(_from_milliseconds(value), what)
     found = _ISO.fullmatch(value.strip()) if isinstance(value, str) else None
-    msg = f"its {what} {str(value)[:_SHOWN]!r} is no time; write it as 2026-11-30T12:00:00.123Z"
     if found is None:
-        raise ValueError(msg)
+        raise ValueError(_no_time(value, what))
     day, clock, fraction, zone = found.groups()
     offset = "+00:00" if zone is None or zone in "Zz" else zone
     try:
         whole = (datetime.fromisoformat(f"{day}T{clock}{offset}") - _EPOCH) // timedelta(seconds=1)
     except ValueError:
-        raise ValueError(msg) from None
+        raise ValueError(_no_time(value, what)) from None
     return read_time(whole * 1_000_000_000 + int((fraction or "0")[:9].ljust(9, "0")), what)
+
+
+def _no_time(value: Any, what: str) -> str:
+    return f"its {what} {begun(str(value), _SHOWN)!r} is no time; write it as 2026-11-30T12:00:00.123Z"
 
 
 def _from_milliseconds(value: float) -> int:
@@ -124,9 +128,8 @@ def bad_record(where: str, what: str, record: Any, error: Exception) -> ReadErro
     """
     name = first(record, "name", "id") if isinstance(record, Mapping) else record
     reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error) or type(error).__name__
-    shown = repr(name)
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    return ReadError(f"{capitalised(where)}: the {what} {shown} cannot be read: {reason}. The others were read.")
+    called = begun(repr(name), _SHOWN)
+    return ReadError(f"{capitalised(where)}: the {what} {called} cannot be read: {reason}. The others were read.")
 
 
 def capitalised(where: str) -> str:

@@ -134,7 +134,8 @@ class GroupCommit:
             try:
                 self._handle(batch)
             except Exception as error:  # noqa: BLE001 - the thread must outlive any request
-                self._settle(batch, Outcome("unavailable", message=f"Landing failed ({error!r}); try again."))
+                said = f"Landing failed ({type(error).__name__}); try again."  # never its values
+                self._settle(batch, Outcome("unavailable", message=said))
 
     def _take(self) -> list[_Request]:
         """Wait for requests and return some, none at the end; those whose client's answer was given up are left out."""
