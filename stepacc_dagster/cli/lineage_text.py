@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stepacc_dagster.cli.configured import Configured
+from stepacc_dagster.cli.families import member, shown_metric, stands_for_others, together
 from stepacc_dagster.cli.output import cell, counted, printable
 from stepacc_dagster.storage.annotations import StoredAnnotation
 from stepacc_dagster.storage.lineage import (
@@ -104,18 +105,19 @@ def _standing(one: Revision, revisions: Sequence[StoredAnnotation]) -> str:
 
 
 def _used(lineage: AnnotationLineage) -> str:
-    if not lineage.scores:
+    shown = list(filter(stands_for_others, lineage.scores)) or lineage.scores
+    if not shown:
         return "No score used it."
-    states = Counter(score.state for score in lineage.scores)
+    states = Counter(score.state for score in shown)
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    text = f"{counted(len(lineage.scores), 'score')} used it: {told}."
+    text = f"{counted(len(shown), 'score')} used it: {told}."
     if states["current"] and not lineage.revision.in_force:
         text += " The current ones are measured against what is no longer in force; score their windows again."
     return text
 
 
 def _score_tables(scores: Iterable[Score]) -> Iterator[RenderableType]:
-    for maker, group in groupby(scores, key=_maker):
+    for maker, group in groupby(sorted(filter(stands_for_others, scores), key=_maker), key=_maker):
         table = _table("window", "occurrence", "result", "state", "run", title=maker)
         for score in group:
             occurrence = cell(f"{score.partition_type} {score.partition_id}")
@@ -127,22 +129,26 @@ def _score_tables(scores: Iterable[Score]) -> Iterator[RenderableType]:
 def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | None) -> Iterator[RenderableType]:
     if not evaluations:
         yield Text("It was never scored.")
-    for maker, group in groupby(evaluations, key=lambda each: _maker(each.score)):
+    ordered = sorted(together(evaluations), key=lambda shown: _maker(shown[0].score))
+    for maker, group in groupby(ordered, key=lambda shown: _maker(shown[0].score)):
         rows = list(group)
         present = "" if configured is None else ", which the source has now"
-        if configured and configured.config_of(rows[0].score) is None:
+        if configured and configured.config_of(rows[0][0].score) is None:
             present = ", not what the source has now"
         yield _heading(f"{maker}{present}")
-        yield from (_evaluation(each) for each in rows)
+        yield from (_evaluation(each, others) for each, others in rows)
 
 
-def _evaluation(each: ScoreLineage) -> Padding:
+def _evaluation(each: ScoreLineage, others: Sequence[Score]) -> Padding:
     score = each.score
     retired = f" since {_utc(score.retired_at)}" if score.state == "retired" and score.retired_at else ""
     since = "" if score.confirmed_at == score.evaluated_at else f", confirmed {_utc(score.confirmed_at)}"
+    shown = "" if score.metric == shown_metric(score) else f"{member(score)} "
+    told = "\n".join(f"{member(other)} {_result(other)}" for other in others)
     return _facts(
         {
-            f"score {score.score_id}": f"{_result(score)}, {score.state}{retired}",
+            f"score {score.score_id}": f"{shown}{_result(score)}, {score.state}{retired}",
+            **({"beside it": told} if told else {}),
             **({"because": score.message} if score.message else {}),
             "against": "\n".join(_expectation(each)),
             "run": score.dagster_run_id or "-",
@@ -203,7 +209,7 @@ def _from_to(first: datetime, last: datetime) -> str:
 
 
 def _maker(score: Score) -> str:
-    return f"{score.metric} {score.metric_version}, config {score.config_hash[:_SHOWN_HASH]}"
+    return f"{shown_metric(score)} {score.metric_version}, config {score.config_hash[:_SHOWN_HASH]}"
 
 
 def _result(score: Score) -> str:
