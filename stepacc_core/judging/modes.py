@@ -87,27 +87,27 @@ class Filling:
         """Take a step of this class if all taken so far can have a member each with it; tell whether it was taken."""
         if number in self._refused:
             return False
-        came_from: dict[int, int] = dict.fromkeys(self._accepting.get(number, ()), _NOBODY)
-        queue = list(came_from)
-        for member in queue:
-            holder = self._held_by[member]
-            if holder == _NOBODY:
-                self._hand_over(member, came_from, number)
-                self._free -= 1
-                return True
-            for other in self._accepting[holder]:
-                if other not in came_from:
-                    came_from[other] = member
-                    queue.append(other)
+        moved: dict[int, tuple[int, int]] = {}
+        queue = [number]
+        for asking in queue:
+            for member in self._accepting.get(asking, ()):
+                holder = self._held_by[member]
+                if holder == _NOBODY:
+                    self._hand_over(member, asking, moved)
+                    self._free -= 1
+                    return True
+                if holder != number and holder not in moved:
+                    moved[holder] = (asking, member)
+                    queue.append(holder)
         self._refused.add(number)
         return False
 
-    def _hand_over(self, member: int, came_from: dict[int, int], number: int) -> None:
-        """Give the free member to the step that holds the one before it on the path, and so on to the new step."""
-        while (before := came_from[member]) != _NOBODY:
-            self._held_by[member] = self._held_by[before]
-            member = before
-        self._held_by[member] = number
+    def _hand_over(self, member: int, taker: int, moved: dict[int, tuple[int, int]]) -> None:
+        """Give the free member to a step of a class, its former one to the class that asked for it, and so on."""
+        self._held_by[member] = taker
+        while taker in moved:
+            taker, member = moved[taker]
+            self._held_by[member] = taker
 
 
 def _group_ends(members: tuple[Wanted, ...], classes: Sequence[int], start: int) -> range:
