@@ -47,12 +47,16 @@ _OF_DAGSTER = {
     "dagster",
     "dagster_postgres",
     "dagster_webserver",
+    "detect_secrets",
     "google",
     "opentelemetry",
+    "phonenumbers",
     "psycopg",
     "psycopg2",
+    "re2",
     "sqlalchemy",
     "starlette",
+    "stdnum",
     "uvicorn",
 }
 """Packages of the extra `dagster`."""
