@@ -123,12 +123,14 @@ class AnswerNumber(Written):
 
     def judge(self, answer: Any, asked: Asked) -> AnswerResult:  # noqa: ARG002 (as all checks)
         """Compare, or look for it in the text."""
+        if isinstance(self.number, str):
+            return AnswerResult(answer == self.number)
         if isinstance(answer, int | float) and not isinstance(answer, bool):
             return AnswerResult(near(answer, self.number, self.tolerance))
         if holds_mark(answer):
             return _HIDDEN
-        numbers = _NUMBER.findall(answer) if isinstance(answer, str) else ()
-        return AnswerResult(any(near(number.replace(",", ""), self.number, self.tolerance) for number in numbers))
+        numbers = [found.replace(",", "") for found in _NUMBER.findall(answer)] if isinstance(answer, str) else []
+        return AnswerResult(any(near(number, self.number, self.tolerance) for number in numbers))
 
 
 @AS_WRITTEN

@@ -77,7 +77,7 @@ class Equals(Written):
 @AS_WRITTEN
 @dataclass(frozen=True, slots=True)
 class Near(Written):
-    """A number, given or nearly; text of a number is none."""
+    """A number, given or nearly; text of a number is none. A redacted one is compared by its mark."""
 
     number: Number
     tolerance: Tolerance = 0
@@ -87,13 +87,15 @@ class Near(Written):
         return f"is a number within {self.tolerance} of {self.number}" if self.tolerance else f"is {self.number}"
 
     def judge(self, value: Any) -> Verdict:
-        """Compare; a redacted number cannot be told."""
+        """Compare; whether a redacted number is near to one that is not cannot be told."""
+        if isinstance(self.number, str):
+            return told(value == self.number)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return told(near(value, self.number, self.tolerance))
         return REDACTED if holds_mark(value) else FAILS
 
 
-def near(value: Number | str, number: Number, tolerance: Number) -> bool:
+def near(value: float | str, number: float, tolerance: float) -> bool:
     """Tell whether a number is as near to another as wanted, by the decimals as written: 25.01 is within 0.01 of 25."""
     given = Decimal(str(value))
     try:

@@ -3,6 +3,8 @@
 import re
 from datetime import UTC, date, datetime, timedelta
 
+from stepacc_core.references.marks import is_mark
+
 _ORDINAL = re.compile(r"(\d{4})-?(\d{3})(?![\d-])")
 _MIDNIGHT_AFTER = re.compile(r"(?<=T)24(?=(:?00){0,2}([.,]0+)?($|Z|[+-]))")
 _TIMED = re.compile(r"[^ T]+[ T]\d{2}\S*")
@@ -26,12 +28,12 @@ def read_iso(text: str) -> date | datetime | None:
 
 
 def check_iso(text: str) -> str:
-    """Return text that is a day or a date with a time.
+    """Return text that is a day or a date with a time, or the mark of one that was redacted.
 
     Raises:
         ValueError: it is neither, in words.
     """
-    if read_iso(text) is None:
+    if not is_mark(text) and read_iso(text) is None:
         msg = f"{text!r} is no date; write it as ISO 8601 does, such as 2026-01-02 or 2026-01-02T15:04:05Z"
         raise ValueError(msg)
     return text

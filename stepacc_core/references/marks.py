@@ -1,4 +1,7 @@
-"""Marks that a redactor left in place of a secret: `[redacted:<kind>:<keyed hash>]`; equal secrets have equal marks."""
+"""Marks that a redactor left in place of a secret: `[redacted:<kind>:<keyed hash>]`; equal secrets have equal marks.
+
+Said here once more, since the redactor brings its detectors with it, and comparing needs none of them.
+"""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +10,13 @@ from typing import Any
 _MARK = re.compile(r"\[redacted:[^\[\]:]+:[0-9a-f]+\]")
 
 
+def is_mark(value: Any) -> bool:
+    """Tell whether a value is one mark and nothing else."""
+    return isinstance(value, str) and _MARK.fullmatch(value) is not None
+
+
 def holds_mark(value: Any) -> bool:
-    """Tell whether text, or any text in a list or object, holds a mark."""
+    """Tell whether text, or any text in a list or object (keys too), holds a mark; however deep it is."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -16,6 +24,7 @@ def holds_mark(value: Any) -> bool:
             if _MARK.search(found):
                 return True
         elif isinstance(found, Mapping):
+            waiting += found
             waiting += found.values()
         elif isinstance(found, list | tuple):
             waiting += found

@@ -13,7 +13,7 @@ from stepacc_core.references.iso import check_iso, day_of, instant_of, read_iso
 from stepacc_core.references.marks import holds_mark
 from stepacc_core.references.model import Verdict
 from stepacc_core.references.patterns import check_pattern, found_in
-from stepacc_core.references.verdicts import FAILS, REDACTED, TOO_SLOW, quoted, told
+from stepacc_core.references.verdicts import REDACTED, TOO_SLOW, quoted, told
 from stepacc_core.references.written import AS_WRITTEN, Written
 
 
@@ -51,7 +51,7 @@ class Instant(Written):
         """Compare with text in any form of ISO 8601."""
         wanted = read_iso(self.datetime)
         if wanted is None:
-            return FAILS
+            return told(value == self.datetime)
         instant = instant_of(wanted).astimezone(dt.UTC)
         return _judge_text(value, lambda text: (found := read_iso(text)) is not None and instant_of(found) == instant)
 

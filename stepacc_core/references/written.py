@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, PlainValidator, with_config
 
+from stepacc_core.references.marks import is_mark
 from stepacc_core.shown import shown
 
 AS_WRITTEN = with_config(ConfigDict(extra="forbid"))
@@ -17,6 +18,8 @@ AS_WRITTEN = with_config(ConfigDict(extra="forbid"))
 
 
 def _is_number(value: Any) -> Any:
+    if is_mark(value):
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         msg = f"{shown(value)} is no number"
         raise ValueError(msg)
@@ -24,7 +27,7 @@ def _is_number(value: Any) -> Any:
 
 
 def _is_tolerance(value: Any) -> Any:
-    if _is_number(value) < 0:
+    if is_mark(value) or _is_number(value) < 0:
         msg = f"{value!r} is no tolerance; write 0 or more"
         raise ValueError(msg)
     return value
@@ -44,7 +47,8 @@ def _is_true(value: Any) -> Any:
     return value
 
 
-Number = Annotated[int | float, PlainValidator(_is_number, json_schema_input_type=float)]
+Number = Annotated[int | float | str, PlainValidator(_is_number, json_schema_input_type=float)]
+"""A number; once it was redacted, its mark."""
 Tolerance = Annotated[
     int | float, PlainValidator(_is_tolerance, json_schema_input_type=float), Field(json_schema_extra={"minimum": 0})
 ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from stepacc_core.alignment import align, backward, distance, relation
+from stepacc_core.alignment import align, backward, distance, group_rows, relation
 from stepacc_core.model import Step
 from stepacc_core.names import fold, matches
 from stepacc_core.trajectory import Group, Trajectory, parse_trajectory
@@ -246,7 +246,10 @@ def test_long_rows_are_handled_in_blocks(
 ) -> None:
     """As above, but rows count as long from a few columns on, and number lists are packed from a few numbers on."""
     monkeypatch.setattr(backward, "_BLOCK", 5)
-    monkeypatch.setattr(distance, "_MANY", 5)
+    monkeypatch.setattr(group_rows, "_MANY", 5)
+    monkeypatch.setattr(distance, "_SHORT", 5)
+    monkeypatch.setattr(distance, "_PLAIN_SLACK", 3)
+    monkeypatch.setattr(distance, "_LOOK", 4)
     monkeypatch.setattr(relation, "_SHORT", 5)
     rng = random.Random(8)  # noqa: S311 -- seeded on purpose
     for _ in range(40):

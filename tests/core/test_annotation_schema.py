@@ -20,6 +20,11 @@ SCHEMA = Draft202012Validator(annotation_schema())
 TARGET = {"type": "task", "id": "t"}
 
 
+def by_hand(written: Any) -> bool:
+    """Whether a person writes it; the mark of a redacted number is left there by the redactor."""
+    return '"number": "[' not in json.dumps(written)
+
+
 def document(**entry: Any) -> dict[str, Any]:
     """A file of one entry."""
     return {"annotations": [{"target": TARGET, **entry}]}
@@ -40,10 +45,15 @@ def test_the_schema_is_one() -> None:
 
 GOOD = [
     *(document(**{annotation.key: annotation.value}) for annotation in WORDS),
-    *(document(reference_trajectories=[{"tool": "t", "args": {"x": case["written"]}}]) for case in COMPARATORS),
+    *(
+        document(reference_trajectories=[{"tool": "t", "args": {"x": case["written"]}}])
+        for case in COMPARATORS
+        if by_hand(case)
+    ),
     *(
         document(reference_trajectories={"references": [["a"]], "final_answer": case["check"], "forbidden": ["b"]})
         for case in ANSWERS
+        if by_hand(case)
     ),
     document(reference_trajectories=[{"steps": ["a"]}, ["b", ["c"]]]),
     {"$schema": "annotations.schema.json", "source": "s", **document(expected_steps=["a"])},

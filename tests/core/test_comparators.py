@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepacc_core.references import ArgumentCheck, ReferenceStep, check_arguments, parse_references, read_arguments
+from stepacc_core.redaction.marks import mark
+from stepacc_core.references import (
+    ArgumentCheck,
+    ReferenceStep,
+    check_arguments,
+    holds_mark,
+    parse_references,
+    read_arguments,
+)
 from stepacc_core.references.equality import canonical, same
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -112,3 +120,10 @@ def test_a_value_however_deep_is_compared() -> None:
 
     assert canonical(one) == canonical(other)
     assert canonical(one) != canonical([other])
+
+
+def test_the_marks_of_the_redactor_are_known() -> None:
+    made = mark("email", "ann@example.org", b"key")
+
+    assert holds_mark({"to": [f"mail {made}"]})
+    assert not holds_mark("[redacted]")
