@@ -32,6 +32,8 @@ from stepacc_dagster.component_settings import (
 )
 from stepacc_dagster.defs_errors import located
 from stepacc_dagster.evaluators import Evaluator, evaluators_of
+from stepacc_dagster.gate_checks import build_gates
+from stepacc_dagster.gate_model import GateModel, gate_settings
 from stepacc_dagster.notifications import build_failure_sensor
 from stepacc_dagster.resources import StepaccDatabase, resource_key
 from stepacc_dagster.scaffolder import StepAccuracyScaffolder
@@ -165,6 +167,10 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
     summaries: Annotated[SummariesModel, described("How repeated runs are summarised.", {"k": [1, 2, 3, 5]})] = (
         SummariesModel()
     )
+    gates: Annotated[
+        list[GateModel],
+        described("What the scores must meet, each told by an asset check.", [{"min_mean": 0.9, "min_coverage": 0.95}]),
+    ] = Field(default=[])
     report_folder: Annotated[
         str | None,
         described(
@@ -194,8 +200,9 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         try:
             component = super().load(attributes, context)
             source = component.to_source()
-            evaluators_of(source)
+            evaluators = evaluators_of(source)
             refuse_asset_settings(source)
+            build_gates(source, evaluators)
         except (StepaccError, ValidationError) as error:
             if document is None:
                 raise
@@ -242,6 +249,7 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             on_failure=self.on_failure,
             freshness_hours=self.freshness_hours,
             report_folder=self.report_folder,
+            gates=tuple(gate_settings(self.gates)),
             summaries=SummarySettings(tuple(self.summaries.k), self.summaries.pass_thresholds),
             max_partitions_per_run=self.max_partitions_per_run,
         )
@@ -284,6 +292,7 @@ def build_evaluation_definitions(source: Source, evaluators: Sequence[Evaluator]
         return dg.Definitions.merge(
             dg.Definitions(
                 assets=build_evaluation_assets(source, evaluators),
+                asset_checks=build_gates(source, evaluators),
                 resources={resource_key(source): StepaccDatabase(url_env=source.database_url_env)},
                 sensors=[build_changes_sensor(source, evaluators), build_failure_sensor(source, evaluators)],
             ),

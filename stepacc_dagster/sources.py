@@ -16,6 +16,7 @@ from stepacc_core.reading import TASK_ID_ATTRIBUTES, ReadSettings
 from stepacc_core.redaction import RedactionSettings
 from stepacc_core.summaries import SummarySettings
 from stepacc_dagster.asset_settings import AssetSettings
+from stepacc_dagster.gate_settings import GateSettings
 from stepacc_dagster.storage.settling import Settling
 from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
 from stepacc_dagster.trace_links import TraceUrl
@@ -110,6 +111,7 @@ class Source:
         summaries: how repeated runs of a task are summarised.
         report_folder: folder in which an asset keeps the report of the source as `SOURCE.html`; None: there is no
             such asset.
+        gates: what the scores must meet, each told by an asset check.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
 
     Raises:
@@ -139,6 +141,7 @@ class Source:
     freshness_hours: float | None = None
     summaries: SummarySettings = field(default_factory=SummarySettings)
     report_folder: str | None = None
+    gates: tuple[GateSettings, ...] = ()
     max_partitions_per_run: int = 10
 
     def __post_init__(self) -> None:
