@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LIVE := .venv-live
+AIRFLOW := .venv-airflow
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo dev test test-all test-live check bench fidelity screenshots clean
+.PHONY: help demo dev test test-all test-live test-airflow check bench fidelity screenshots clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: $(VENV)/.demo ## score real traces on a local PostgreSQL, from nothing
 	@$(BIN)/stepacc demo
@@ -17,13 +18,16 @@ dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 	@exec $(BIN)/stepacc dev
 
 test: check ## everything that must hold, in under ten minutes
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live and not airflow"
 
 test-all: test ## the tests, and then those that take minutes
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 test-live: $(VENV)/.dev $(LIVE)/.installed ## the stores against real servers of Phoenix and MLflow (1.3 GB)
 	$(BIN)/python -m pytest -m live tests/live
+
+test-airflow: $(VENV)/.dev $(AIRFLOW)/.installed ## the DAG of deploy/airflow in a real Airflow (0.3 GB)
+	$(BIN)/python -m pytest -m airflow tests/deploy
 
 check: $(VENV)/.dev ## format, lint and types
 	$(BIN)/ruff format --check .
@@ -58,5 +62,11 @@ $(LIVE)/.installed: tests/live/constraints-live.txt
 	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $< 'arize-phoenix[pg]' mlflow psycopg2-binary
 	@touch $@
 
+# Likewise.
+$(AIRFLOW)/.installed: tests/deploy/constraints-airflow.txt
+	$(PYTHON) -m venv --clear $(AIRFLOW)
+	$(AIRFLOW)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $< apache-airflow
+	@touch $@
+
 clean: ## remove the environments and caches
-	rm -rf $(VENV) $(LIVE) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	rm -rf $(VENV) $(LIVE) $(AIRFLOW) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
