@@ -44,6 +44,7 @@ class AnnotationFileEntry(_Strict):
     source: str | None = Field(default=None, description="The source; by default that of the file.")
     author: str | None = Field(default=None, description="Who says so.")
     note: str | None = Field(default=None, description="Why.")
+    confirmed: bool = Field(default=True, description="false for a suggestion, which is imported only with --confirm.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -80,7 +81,7 @@ class AnnotationFileEntry(_Strict):
         target = AnnotationTarget(self.target.type, self.target.id, self.partition_type or own)
         values = {EXPECTED_STEPS_KEY: self.expected_steps, REFERENCES_KEY: authored(self.reference_trajectories)}
         return [
-            Annotation(target, value, key, source=self.source or source, author=self.author, note=self.note)
+            Annotation(target, value, key, self.source or source, self.author, self.note, self.confirmed)
             for key, value in values.items()
             if value is not None
         ]

@@ -1,13 +1,19 @@
 """Annotations in plain sentences, for their author to read before they are stored."""
 
+from dataclasses import replace
+
 from stepacc_core.annotations import EXPECTED_STEPS_KEY, Annotation
 from stepacc_core.references.parse import parse_references
 from stepacc_core.references.words import explain_references
 from stepacc_core.trajectory import Element, parse_trajectory
 
+_UNCONFIRMED = "This is a suggestion that nobody has confirmed; it is imported only with --confirm."
+
 
 def explain(annotation: Annotation) -> tuple[str, ...]:
     """Return what a valid annotation says, a line for each thing said; indented lines belong to the one above."""
+    if not annotation.confirmed:
+        return _UNCONFIRMED, *explain(replace(annotation, confirmed=True))
     if annotation.key != EXPECTED_STEPS_KEY:
         return explain_references(parse_references(annotation.value))
     trajectory = parse_trajectory(annotation.value)

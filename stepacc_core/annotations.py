@@ -44,6 +44,8 @@ class Annotation:
     source: str | None = None
     author: str | None = None
     note: str | None = None
+    confirmed: bool = True
+    """False for a suggestion that nobody has looked at yet."""
 
 
 def annotation_in_force(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,14 +109,18 @@ def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a s
 @_files
 @source_option
 @click.option("--author", default="", help="Author of entries that name none.")
+@click.option("--confirm", is_flag=True, help="Take suggestions (`confirmed: false`) too: you have looked at them.")
 @json_option
-def import_(files: tuple[Path, ...], source: str | None, author: str, *, as_json: bool) -> None:
+def import_(files: tuple[Path, ...], source: str | None, author: str, *, confirm: bool, as_json: bool) -> None:
     """Store the annotations of FILES as revisions; one bad entry in any of them, and nothing is stored.
 
     `expected_steps` and `reference_trajectories` of one entry are revisioned apart. Secrets and personal data in them
-    are redacted as in traces, so that equal values stay equal: see docs/redaction.md.
+    are redacted as in traces, so that equal values stay equal: see docs/redaction.md. What `stepacc suggest` wrote is
+    refused without --confirm.
     """
     read = [(path, annotation) for path in files for annotation in read_annotations(path)]
+    if not confirm:
+        _refuse_suggestions(read)
     default = source or ("" if all(annotation.source for _, annotation in read) else source_or_only(None))
     entries = [
         AnnotationEntry.of(annotation, source=default, author=author, origin=path.name) for path, annotation in read
@@ -223,6 +228,17 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
             f"Withdrawn in source `{name}`: the `{key}` of {target_type} `{target_id}`, "
             f"by revision {revision.revision} (annotation {revision.id})."
         )
+
+
+def _refuse_suggestions(read: Sequence[tuple[Path, Annotation]]) -> None:
+    suggested = [f"{path.name}, {annotation.target}" for path, annotation in read if not annotation.confirmed]
+    if suggested:
+        more = f" and {len(suggested) - 1} more" if len(suggested) > 1 else ""
+        msg = (
+            f"Nothing is stored, since nobody has confirmed a suggestion ({suggested[0]}{more}). Read what it says "
+            "(`stepacc annotations check`), correct it, and import it with --confirm."
+        )
+        raise AnnotationError(msg)
 
 
 def _explained(annotation: Annotation) -> dict[str, Any]:
