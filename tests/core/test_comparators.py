@@ -1,6 +1,8 @@
 """Arguments of calls against what references say of them."""
 
+import datetime as dt
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,30 @@ def test_the_order_of_arguments_changes_no_check(arguments: dict[str, Any], rand
     assert all(check.holds for check in checks)
     assert checks == check_arguments(wanted, json.dumps(arguments))
     assert [check.name for check in checks] == [*arguments, "*"]
+
+
+offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))
+instants = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2200, 1, 1), timezones=offsets)  # noqa: DTZ001 (bounds, without a zone by Hypothesis's rule)
+FORMS: list[Callable[[dt.datetime], str]] = [
+    dt.datetime.isoformat,
+    lambda at: at.isoformat(" ").lower(),
+    lambda at: at.strftime("%Y%m%dT%H%M%S,%f%z"),
+    lambda at: at.strftime("%G-W%V-%uT%H:%M:%S.%f%z"),
+    lambda at: at.strftime("%Y-%jT%H:%M:%S.%f%z"),
+    lambda at: at.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+]
+
+
+@given(instants, offsets, st.sampled_from(FORMS), st.sampled_from(FORMS))
+def test_an_instant_is_the_same_in_every_zone_and_form(
+    at: dt.datetime, zone: dt.tzinfo, one: Callable[[dt.datetime], str], other: Callable[[dt.datetime], str]
+) -> None:
+    wanted = step({"tool": "t", "args": {"at": {"datetime": one(at)}, "on": {"date": at.date().isoformat()}}})
+
+    instant, day = check_arguments(wanted, {"at": other(at.astimezone(zone)), "on": at.isoformat()})
+    later, _ = check_arguments(wanted, {"at": other(at.astimezone(zone) + dt.timedelta(microseconds=1))})
+
+    assert (instant.holds, day.holds, later.holds) == (True, True, False)
 
 
 def test_a_value_however_deep_is_compared() -> None:
