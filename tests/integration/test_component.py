@@ -155,6 +155,8 @@ def test_every_setting_is_described_with_an_example_that_works(parent: str, name
         value = [{"name": "ours", "kind": "TOOL", "span_name": "run_step"} | value]
     if parent == "metrics":
         value = [{"name": "agent.step_accuracy"} | value]
+    if parent == "gates":
+        value = [{"min_scored": 2} | value]
     given = {parent: value} if parent else value
     with_partner = {"partition_types": ["trace", "session"], "task_id_attributes": []}
     assert source_of({**LEAST, **with_partner, **given}) is not None
