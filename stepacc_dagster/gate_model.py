@@ -16,7 +16,7 @@ class GateModel(dg.Model, dg.Resolvable):
     metric: Annotated[
         str | None,
         described(
-            "Name of the metric, or of a member of its family; the only one where left out.", "trajectory_match.f1"
+            "Name of the metric, or of a member of its family; the only one where left out.", "agent.step_accuracy"
         ),
     ] = None
     partition_type: Annotated[
