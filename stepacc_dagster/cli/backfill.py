@@ -21,6 +21,7 @@ from stepacc_dagster.storage.comparison import VersionScores
 from stepacc_dagster.stores.errors import UnfollowableError
 
 _SHOWN = 10
+_COLUMNS = ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change")
 _SUCCESS = "COMPLETED_SUCCESS"
 _ROUNDS = 2
 """Backfills by the daemon: what was asked for, and then the homes of sessions that changed by it."""
@@ -192,18 +193,17 @@ def _tell_versions(
             for each in compared:
                 emit_json({"source": evaluation.source.name, "metric": name, "comparison": dataclasses.asdict(each)})
         return
+    named = len(versions) > 1
+    table = Table(title=f"{evaluation.source.name}, by version", title_justify="left", box=SIMPLE)
+    for column in (*(["row"] if named else []), *_COLUMNS):
+        table.add_column(column, no_wrap=True, justify="left" if column in ("row", "version", "config") else "right")
     for name, compared in versions.items():
-        own = "" if len(versions) == 1 else f", {name}"
-        out().print(_versions_table(f"{evaluation.source.name}{own}, by version", compared))
-
-
-def _versions_table(title: str, versions: Sequence[VersionScores]) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    for column in ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change"):
-        table.add_column(column, no_wrap=True, justify="left" if column in ("version", "config") else "right")
-    for row in _rows(versions):
-        table.add_row(*map(cell, row))
-    return table
+        for row in _rows(compared):
+            table.add_row(*map(cell, [name, *row] if named else row))
+    out().print(table)
+    apart = sum(each.other_reference for compared in versions.values() for each in compared)
+    if apart:
+        note(f"{counted(apart, 'score')} of another expectation than the present version's are in no pair.")
 
 
 def _rows(versions: Sequence[VersionScores]) -> Iterator[list[str]]:
