@@ -52,7 +52,7 @@ class Instant(Written):
         wanted = read_iso(self.datetime)
         if wanted is None:
             return told(value == self.datetime)
-        instant = instant_of(wanted).astimezone(dt.UTC)
+        instant = instant_of(wanted)
         return _judge_text(value, lambda text: (found := read_iso(text)) is not None and instant_of(found) == instant)
 
 
