@@ -1,13 +1,14 @@
-"""Take the pictures of the Dagster UI in docs/ (`make screenshots`).
+"""Take the pictures of the Dagster UI and of the report in docs/ (`make screenshots`).
 
 The demo runs in a home of its own, and a Chromium without a window looks at it; nothing else is needed or touched.
 Dates and ages in the pictures are those of the day.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from tests.browser.demo_ui import (
     BACKFILL_PATIENCE,
@@ -25,11 +26,13 @@ from tests.browser.demo_ui import (
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 1280
+_REPORT_CLIP = FloatRect(x=0, y=0, width=900, height=1500)
 
 
 def take(browser: Browser, demo: Demo) -> None:
     """Take every picture; those of the demo's own state come before the backfill."""
     first, _, last, _, day, _ = demo.days()
+    take_report(browser, demo)
     demo.wait_until_quiet()
     with watched_page(browser, demo, width=WIDTH) as page:
         page.goto("/")
@@ -50,6 +53,15 @@ def take(browser: Browser, demo: Demo) -> None:
         expect(page.get_by_role("link", name=backfill)).to_be_visible()
         expect(page.get_by_text("Success", exact=True)).to_be_visible(timeout=BACKFILL_PATIENCE)
         _shoot(page, "backfills", 320, page.get_by_text("3 partitions"))
+
+
+def take_report(browser: Browser, demo: Demo) -> None:
+    """Take the picture of the report, as wide as a page of text."""
+    with tempfile.TemporaryDirectory() as folder, watched_page(browser, demo, width=900, height=1100) as page:
+        path = Path(folder) / "report.html"
+        demo.report(path)
+        page.goto(path.as_uri())
+        page.screenshot(path=DOCS / "report.png", animations="disabled", full_page=True, clip=_REPORT_CLIP)
 
 
 def _shoot(page: Page, name: str, height: int, there: Locator) -> None:

@@ -58,6 +58,10 @@ class Demo:
         """What the demo's database answers."""
         return [json.loads(line) for line in _stepacc(self.environment, "db", "query", "--json", statement)]
 
+    def report(self, path: Path) -> None:
+        """Write the report of the demo's scores."""
+        _stepacc(self.environment, "report", "--output", str(path))
+
     def days(self) -> list[str]:
         """The days that have scores, in order."""
         rows = self.rows("SELECT DISTINCT window_key FROM stepacc.scores ORDER BY window_key")
