@@ -8,11 +8,13 @@ from xml.etree import ElementTree as ET
 import pytest
 import sqlalchemy as sa
 
+from stepacc_core.annotations import TargetType
 from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
 from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import MetricChoice
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
+from stepacc_dagster.storage.comparison import compare_versions
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.stores.factory import build_store
 from tests.cli_access import stepacc
@@ -24,9 +26,9 @@ GOOD = ("search", "pay")
 BAD = ("hello", "search")
 
 
-def evaluate(engine: sa.Engine, *keys: str, version: str) -> None:
+def evaluate(engine: sa.Engine, *keys: str, version: str, metric: str = "agent.step_accuracy") -> None:
     """Ingest and score windows as a run does, without the time that starting runs takes."""
-    source = support_source(metric=MetricChoice(version=version))
+    source = support_source(metric=MetricChoice(metric, version))
     store = build_store(source.store, engine, SOURCE)
     for key in keys:
         ingest_window(engine, store, source, day(key))
@@ -59,10 +61,10 @@ def shop(server: Server, _migrated_template: str) -> Iterator[sa.Engine]:
         yield engine
 
 
-def annotate(engine: sa.Engine, task: str, steps: list[str]) -> None:
-    """Say what a task should do."""
+def annotate(engine: sa.Engine, target: str, steps: list[str], kind: TargetType = "task") -> None:
+    """Say what a task or a trace should do."""
     with engine.begin() as connection:
-        add_annotations(connection, [AnnotationEntry(SOURCE, "task", task, steps)])
+        add_annotations(connection, [AnnotationEntry(SOURCE, kind, target, steps)])
 
 
 @pytest.fixture(autouse=True)
@@ -301,3 +303,71 @@ def test_a_database_that_does_not_answer_is_no_verdict(monkeypatch: pytest.Monke
     monkeypatch.setenv("STEPACC_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     assert stepacc("gate", "--source", SOURCE, "--min-mean", "0.5").code == 2
     assert stepacc("diff", "version=1.0.0", "version=2.0.0", "--source", SOURCE).code == 2
+
+
+def test_an_erased_trace_leaves_its_score_in_a_baseline_and_no_hash_of_what_was_said_of_it(
+    migrated_engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_engine.url.render_as_string(hide_password=False))
+    with migrated_engine.begin() as connection:
+        land_spans(connection, SOURCE, [s for name in ("a", "b") for s in agent_trace(name, MONDAY, "look", task="t")])
+    annotate(migrated_engine, "a", ["look"], "trace")
+    annotate(migrated_engine, "t", ["look"])
+    evaluate(migrated_engine, MONDAY, version="2.0.0")
+    set_monday("kept")
+
+    def kept() -> dict[str, tuple[float, str]]:
+        with migrated_engine.connect() as connection:
+            rows = connection.execute(
+                sa.text("SELECT partition_id, score, reference_hash FROM stepacc.baseline_scores")
+            )
+            return {row.partition_id: (row.score, row.reference_hash) for row in rows}
+
+    before = kept()
+    assert stepacc("erase", "--trace", "a", "--yes").code == 0
+    after = kept()
+    assert (after["a"][0], after["b"]) == (1.0, before["b"])
+    assert before["a"][1] == before["b"][1]
+    assert after["a"][1].startswith("erased:")
+
+
+def test_forbidden_steps_fail_the_gate_by_whatever_member_of_the_family_it_asks_for(
+    migrated_engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_engine.url.render_as_string(hide_password=False))
+    good, bad = agent_trace("good", MONDAY, "look", task="t"), agent_trace("bad", TUESDAY, "look", "delete", task="t")
+    references = {"references": [{"name": "one", "steps": [{"tool": "look"}]}], "forbidden": ["delete"]}
+    with migrated_engine.begin() as connection:
+        land_spans(connection, SOURCE, [*good, *bad])
+        add_annotations(connection, [AnnotationEntry(SOURCE, "task", "t", references, key="reference_trajectories")])
+    evaluate(migrated_engine, MONDAY, TUESDAY, metric="agent.trajectory_match", version="1.0.0")
+
+    for name in ("agent.trajectory_match", "trajectory_match.passed", "trajectory_match.f1"):
+        code, found = asked("gate", "--metric", name, "--no-forbidden")
+        assert (code, found["forbidden"]) == (1, [{"partition_id": "bad", "steps": ["delete"]}])
+        assert found["reason"] == "The gate failed: forbidden steps ran in trace bad: delete."
+        assert asked("gate", "--metric", name, "--no-forbidden", "--to", MONDAY)[0] == 0
+    refused = stepacc("gate", "--source", SOURCE, "--no-forbidden")
+    assert refused.code == 2
+    assert "scores of several metrics in this selection: trajectory_match.any_order (2)" in refused.complaint
+
+
+def test_the_comparison_after_a_backfill_pairs_only_what_has_the_same_expectation(shop: sa.Engine) -> None:
+    with shop.connect() as connection:
+        config = connection.scalar(
+            sa.text("SELECT max(config_hash) FROM stepacc.scores WHERE metric_version = '2.0.0'")
+        )
+        versions = compare_versions(
+            connection,
+            SOURCE,
+            "agent.step_accuracy",
+            metric_version="2.0.0",
+            config_hash=str(config),
+            first=MONDAY,
+            last=TUESDAY,
+        )
+    old, new = versions
+    assert (old.metric_version, old.scored, old.failed, old.pairs, old.other_reference) == ("1.0.0", 14, 1, 13, 1)
+    assert (old.higher, old.lower) == (1, 0)
+    assert old.change == pytest.approx(2 / 3 / 13)
+    assert (new.metric_version, new.pairs, new.change, new.other_reference) == ("2.0.0", 14, 0.0, 0)
