@@ -53,7 +53,8 @@ def result_of(run: Run, references: TaskReferences, labels: dict[str, Any]) -> R
     judged = [judge(considered, reference) for reference in references.references]
     chosen = choose(judged, references)
     check = references.final_answer
-    answer = check_answer(check, run.answer, task=run.task_id, reference=chosen.reference) if check else None
+    written = next(reference for reference in references.references if reference.name == chosen.reference.name)
+    answer = check_answer(check, run.answer, task=run.task_id, reference=written) if check else None
     holds = {mode: any(one.holds[mode] for one in judged) for mode in MODES}
     passed = holds[references.match] and not considered.forbidden
     members = (

@@ -81,6 +81,33 @@ def test_the_newest_version_is_the_default_and_others_are_asked_for_by_number() 
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"family": ["m.a"]}, r"field `family`: .*`execution\.emits_metric_family` is true"),
+        ({"emits": True}, r"field `family`: .*`execution\.emits_metric_family` is true"),
+        ({"emits": True, "family": ["m.a", "m.a"], "headline": "m.a"}, r"field `family`: .*stands twice"),
+        ({"emits": True, "family": ["m.a"]}, r"field `headline`: .*one of the members"),
+        ({"emits": True, "family": ["m.a"], "headline": "m.b"}, r"field `headline`: .*given 'm\.b'"),
+        ({"headline": "m.a"}, r"field `headline`: .*none where there is no family"),
+    ],
+)
+def test_a_family_without_members_or_headline_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
+) -> None:
+    document = get_metric("agent.step_accuracy").manifest.model_dump(mode="json", exclude={"config_schema"})
+    emits = changes.pop("emits", False)
+    document = {**document, **changes, "execution": {**document["execution"], "emits_metric_family": emits}}
+    package = f"package_of_{tmp_path.name}"
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").touch()
+    (tmp_path / package / "m.yaml").write_text(json.dumps(document), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ManifestError, match=said):
+        load_manifest(package, "m.yaml", StepAccuracyConfig)
+
+
 def test_an_unknown_metric_or_version_is_told_the_known_ones() -> None:
     with pytest.raises(UnknownMetricError, match=r"`agent\.step_acuracy`.*`agent\.step_accuracy`"):
         get_metric("agent.step_acuracy")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from stepacc_core import CanonicalPartition, CanonicalSpan, Result, get_metric
 from stepacc_core.errors import FailureCode, ResultError, ScoringError
 from stepacc_core.metrics import evaluate
-from stepacc_core.model import Failure
+from stepacc_core.model import Failure, Member
 
 SPAN = CanonicalSpan(
     "t", "s", "TOOL", "search", "root", 5, 9, tool_name="search", tool_arguments={"q": ["a", {"b": 1.5}]}
@@ -71,6 +71,14 @@ def test_a_result_says_one_thing_or_is_refused(status: Any, values: dict[str, An
     else:
         with pytest.raises(ResultError, match=f"A result of status '{status}' has score"):
             Result(status, **values)
+
+
+@pytest.mark.parametrize("status", BESIDE)
+def test_a_member_of_a_family_says_one_thing_as_a_result_does(status: Any) -> None:
+    member = Member("family.row", status, **BESIDE[status])
+    assert (member.status, member.code) == (status, "over_budget" if status == "failed" else None)
+    with pytest.raises(ResultError, match=f"A result of status '{status}' has score"):
+        Member("family.row", status)
 
 
 @pytest.mark.parametrize("score", ["0.5", True, [0.5], 1j])
