@@ -49,7 +49,7 @@ Found = tuple[list[int], list[int], list[int]]
 """Columns of a row's places from right to left, the cost of the best that follows each, and the move it begins with."""
 
 
-def row_above(columns: list[int], follows: list[int], edges: Edges, costs: Costs) -> Found:
+def row_above(columns: list[int], follows: list[int], edges: Edges, costs: Costs, base: int) -> Found:
     """Return the places of a row.
 
     Where two moves are as good, a pair is preferred to an extra step, and that to the other way.
@@ -59,21 +59,27 @@ def row_above(columns: list[int], follows: list[int], edges: Edges, costs: Costs
         follows: the cost of the best that follows each.
         edges: the moves.
         costs: of the moves.
+        base: the column where the masks begin; there are no places before it.
     """
+    if base:
+        columns = [column - base for column in columns]
     found: Found = ([], [], [])
     pending = _NONE
     if columns[0] > _BLOCK:
-        pending, columns, follows = _in_blocks(columns, follows, edges, costs, found)
-    place, value, move = _block(columns, follows, edges, costs, (pending, found, 0))
+        pending, columns, follows = _in_blocks(columns, follows, edges, costs, (found, base))
+    place, value, move = _block(columns, follows, edges, costs, (pending, found, base))
     if place == 0:
         _append(found, 0, value, move)
+    if base:
+        return [column + base for column in found[0]], found[1], found[2]
     return found
 
 
 def _in_blocks(
-    columns: list[int], follows: list[int], edges: Edges, costs: Costs, found: Found
+    columns: list[int], follows: list[int], edges: Edges, costs: Costs, state: tuple[Found, int]
 ) -> tuple[_Pending, list[int], list[int]]:
     """Find the places right of the first block; return the one in hand there and what is left of the row below."""
+    found, base = state
     pending = _NONE
     ones = (2 << _BLOCK) - 1
     other, alike, unlike, extra = edges
@@ -88,7 +94,7 @@ def _in_blocks(
             follows[at:upto],
             (other >> shift & ones, alike >> shift & ones, unlike >> shift & ones, extra >> shift & ones),
             costs,
-            ((max(place - shift, -1), value, move), part, shift),
+            ((max(place - shift, -1), value, move), part, base + shift),
         )
         found[0].extend([column + shift for column in part[0]])
         found[1].extend(part[1])

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from stepacc_core.alignment.backward import EXTRA, PAIR, Costs, Edges, row_above
-from stepacc_core.alignment.distance import GroupRow, Rows, packed
+from stepacc_core.alignment.distance import Rows
+from stepacc_core.alignment.group_rows import GroupRow, packed
 from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.matching import NOTHING, gains
 from stepacc_core.alignment.relation import Pattern
@@ -104,19 +105,20 @@ class Choice:
     def _one_way(self, index: int) -> int:
         """Go up from a row with one place as long as a pair is the only way there; return the row reached."""
         (column,), (value,) = self._columns, self._values
-        elements, rises, missing = self._elements, self._rows.rises, self._rows.missing
-        highs, moves = self._highs, self._moves
+        bases, rises = self._rows.bases, self._rows.rises
+        missing, alike = self._rows.missing, self._rows.alike
+        elements, highs, moves = self._elements, self._highs, self._moves
         unlike, same, held = self._step.unlike, self._step.same, self._terms.held
         while index and column:
             above, step = index - 1, column - 1
-            element = elements[above]
+            at = step - bases[above]
             if (
-                not isinstance(element, int)
-                or missing[above] >> column & 1
-                or (step and rises[above] >> (step - 1) & 1)
+                not isinstance(elements[above], int)
+                or missing[above] >> (at + 1) & 1
+                or (at and rises[above] >> (at - 1) & 1)
             ):
                 break
-            if not element >> step & 1:
+            if not alike[above] >> at & 1:
                 value += unlike
             elif above in held:
                 value += self._missed(above)(step)
@@ -141,7 +143,7 @@ class Choice:
         return lambda step: same - held(step) * check
 
     def _go_up(self, index: int, edges: Edges, costs: Costs) -> None:
-        columns, values, moves = row_above(self._columns, self._values, edges, costs)
+        columns, values, moves = row_above(self._columns, self._values, edges, costs, self._rows.bases[index])
         high = columns[0]
         span = high - columns[-1] + 1
         self._budget.spend(span)

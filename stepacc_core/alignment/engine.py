@@ -8,7 +8,8 @@ from stepacc_core.alignment.relation import Pattern
 from stepacc_core.alignment.terms import NAMES_ONLY, Terms
 
 _WORTH_TRIMMING = 8
-"""Matching elements at the front from which leaving them out saves more than shifting the other masks costs."""
+"""Leaving out matching elements at the front pays from this many on, if all are no more than as many times as many:
+it takes time to shift the masks of the others."""
 
 _LARGE = 1_000
 """Members up to which a group is tried in place; the searches for more are left to the rows, which are charged."""
@@ -32,7 +33,7 @@ def best_spans(elements: list[Pattern], size: int, terms: Terms = NAMES_ONLY) ->
         table = rows(elements, size, budget, terms)
         return table.distance, Choice(elements, size, table, budget, terms).spans()
     same, group = _front(elements, len(spans))
-    if same < _WORTH_TRIMMING:
+    if same < _WORTH_TRIMMING or same * _WORTH_TRIMMING < len(elements):
         same = 0
     while True:
         rest, left = _without(elements, same), size - same
