@@ -27,8 +27,18 @@ _TEXT_PARTS = {None, "text", "output_text"}
 
 def final_answer(partition: CanonicalPartition) -> Any:
     """Return the answer of a trace, or of the last trace of a session; None where none was recorded."""
-    traces = [trace for trace in traces_of(partition.spans) if trace.spans]
-    return _of_trace(max(traces, key=_start_of_trace)) if traces else None
+    trace = _last_trace(partition)
+    return None if trace is None else _of_trace(trace)
+
+
+def ended_with_error(partition: CanonicalPartition) -> bool:
+    """Tell whether a root of a trace, or of the last trace of a session, has error status."""
+    trace = _last_trace(partition)
+    return trace is not None and any(span.status == "ERROR" for span in trace.spans if span.span_id in trace.roots)
+
+
+def _last_trace(partition: CanonicalPartition) -> TraceSpans | None:
+    return max(traces_of(partition.spans), key=_start_of_trace, default=None)
 
 
 def _of_trace(trace: TraceSpans) -> Any:

@@ -68,7 +68,10 @@ def result_of(run: Run, references: TaskReferences, labels: dict[str, Any]) -> R
     metadata = {
         **labels,
         "match": references.match,
-        "verdict": verdict(path=holds[references.match], forbidden=bool(considered.forbidden), answer=answer),
+        "verdict": verdict(
+            path=holds[references.match], forbidden=bool(considered.forbidden), answer=answer, crashed=run.crashed
+        ),
+        "crashed": run.crashed,
         "reference": {"name": chosen.reference.name, "confirmed": chosen.reference.confirmed},
         "references": [_told(one) for one in judged],
         "assumptions": [

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from stepacc_core.judging.answer import final_answer
+from stepacc_core.judging.answer import ended_with_error, final_answer
 from stepacc_core.model import CanonicalPartition, Gap, Step
 from stepacc_core.steps import collect_steps, traces_of
 
@@ -36,13 +36,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run to be judged. `answer` is None where none was recorded."""
+    """One run to be judged. `answer` is None where none was recorded; `crashed`, where it ended with an error."""
 
     steps: tuple[Step, ...]
     answer: Any = None
     task_id: str | None = None
     usage: Usage = field(default_factory=Usage)
     gaps: tuple[Gap, ...] = ()
+    crashed: bool = False
 
 
 def run_of(partition: CanonicalPartition) -> Run:
@@ -57,6 +58,7 @@ def run_of(partition: CanonicalPartition) -> Run:
         task_id=partition.task_id,
         usage=usage_of(partition),
         gaps=partition.gaps,
+        crashed=ended_with_error(partition),
     )
 
 

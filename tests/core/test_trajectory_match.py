@@ -124,6 +124,26 @@ def test_a_judge_that_fails_costs_its_own_row_alone() -> None:
     assert (result.score, result.metadata["verdict"]) == (1, "review")
 
 
+def test_a_run_that_crashed_before_it_did_anything_forbidden_proves_nothing() -> None:
+    """P70: neither a pass nor a fail, although its path is that of an agent that called nothing."""
+    nothing = {"match": "exact", "references": [{"steps": []}], "forbidden": ["delete"]}
+    crashed = replace(ROOT, status="ERROR", output=None)
+    thought = replace(CHAT, output=None)
+
+    verdicts = [
+        METRIC.score(trace(root, thought, *calls, reference_trajectories=said)).metadata["verdict"]
+        for root, calls, said in (
+            (ROOT, (), nothing),
+            (crashed, (), nothing),
+            (crashed, (), {**nothing, "final_answer": {"contains": "x"}}),
+            (crashed, (replace(CALL, tool_name="delete"),), nothing),
+            (replace(ROOT, status="ERROR"), (), {**nothing, "final_answer": {"contains": "25 USD"}}),
+        )
+    ]
+
+    assert verdicts == ["pass", "review", "review", "fail", "pass"]
+
+
 def test_a_judge_is_given_task_answer_and_reference_and_may_return_a_number() -> None:
     said = {**REFUND, "final_answer": {"callable": f"{__name__}:agree"}}
 
