@@ -11,7 +11,7 @@ import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 
 from stepacc_core.errors import ConfigError
-from stepacc_dagster import StepAccuracyComponent
+from stepacc_dagster import StepAccuracyComponent, build_evaluation_definitions
 from stepacc_dagster.definitions import load_sources
 from tests.integration.packaging_access import REPOSITORY
 from tests.integration.test_component import dagsters_own_warnings
@@ -38,7 +38,7 @@ def test_the_python_example_builds_both_sources() -> None:
 
 @dagsters_own_warnings
 def test_the_yaml_example_gives_the_assets_it_speaks_of() -> None:
-    [text] = blocks("yaml")
+    [_, text] = blocks("yaml")
     with create_defs_folder_sandbox() as sandbox:
         path = sandbox.scaffold_component(component_cls=StepAccuracyComponent, defs_yaml_contents=yaml.safe_load(text))
         with sandbox.load_component_and_build_defs(defs_path=path) as (_, definitions):
@@ -47,6 +47,24 @@ def test_the_yaml_example_gives_the_assets_it_speaks_of() -> None:
     assert (scores.group_name, list(scores.owners)) == ("agent_quality", ["team:evals", "qa@example.org"])
     assert scores.automation_condition == dg.AutomationCondition.on_cron("0 3 * * *")
     assert list(specs["evals/support_agent/annotations"].owners) == ["team:annotators"]
+
+
+def test_the_source_with_several_metrics_gets_the_assets_and_checks_it_speaks_of(tmp_path: Path) -> None:
+    (tmp_path / "defs.yaml").write_text(blocks("yaml")[0])
+    [source] = load_sources(tmp_path)
+    definitions = build_evaluation_definitions(source)
+    assets = {spec.key.path[-1] for spec in definitions.resolve_all_asset_specs()}
+    named = {
+        "annotations",
+        "reference_trajectories",
+        "step_accuracy_scores",
+        "trajectory_match_scores",
+        "task_summaries",
+    }
+    assert named <= assets
+    checks = {key.name for key in definitions.resolve_asset_graph().asset_check_keys}
+    assert {"no_forbidden_step", "references_confirmed"} <= checks
+    assert {name for name in named | {"no_forbidden_step", "references_confirmed"} if f"`{name}`" not in PAGE} == set()
 
 
 def test_the_refusal_it_shows_is_the_one_that_is_given(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_definitions_example_builds_the_assets_it_lists() -> None:
     keys = {spec.key.path[-1] for spec in namespace["defs"].resolve_all_asset_specs()}
 
     assert {key for key in keys if f"`{key}`" not in README} == set()
-    assert len(keys) == 5
+    assert len(keys) == 6
 
 
 def test_the_annotations_example_is_taken() -> None:
