@@ -1,5 +1,6 @@
 """What redacts at the doors of the commands: by the settings of a source where it is configured, else by defaults."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -7,7 +8,6 @@ import sqlalchemy as sa
 
 from stepacc_core.redaction import RedactionSettings, Redactor
 from stepacc_dagster.cli.output import note
-from stepacc_dagster.local.home import local_defs_folder
 from stepacc_dagster.redaction.doors import RedactorOf, door_redactor
 from stepacc_dagster.redaction.forms import redacted_forms
 
@@ -18,11 +18,12 @@ def redaction_of(source: str) -> RedactionSettings:
     Raises:
         ConfigError: a `defs.yaml` of this machine is wrong, so that what it says of redaction is not known.
     """
-    if not any(map(_speaks_of_redaction, local_defs_folder().glob("**/defs.yaml"))):
+    folder = _defs_folder()
+    if folder is None or not any(map(_speaks_of_redaction, folder.glob("**/defs.yaml"))):
         return RedactionSettings()
     from stepacc_dagster.definitions import load_sources  # noqa: PLC0415 (loads Dagster, seconds of waiting)
 
-    known = {each.name: each.redaction for each in load_sources(local_defs_folder())}
+    known = {each.name: each.redaction for each in load_sources(folder)}
     return known.get(source, RedactionSettings())
 
 
@@ -60,6 +61,16 @@ def stored_forms(engine: sa.Engine, ident: str, source: str | None) -> tuple[str
 def told(redacted: Mapping[str, int]) -> str:
     """Say how many values were redacted, as `, redacted: 2 email, 1 jwt`; nothing where there were none."""
     return f", redacted: {', '.join(f'{count} {kind}' for kind, count in redacted.items())}" if redacted else ""
+
+
+def _defs_folder() -> Path | None:
+    if given := os.environ.get("STEPACC_DEFS"):
+        return Path(given)
+    if os.name == "nt":  # which has no local home
+        return None
+    from stepacc_dagster.local.home import local_defs_folder  # noqa: PLC0415 (it needs fcntl, which Windows lacks)
+
+    return local_defs_folder()
 
 
 def _speaks_of_redaction(path: Path) -> bool:
