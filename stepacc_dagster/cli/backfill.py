@@ -3,19 +3,21 @@
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
+import sqlalchemy as sa
 from rich.box import SIMPLE
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from stepacc_core.errors import ConfigError
+from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_dagster.backfills import Only, Planned, plan
 from stepacc_dagster.cli.materialize import follow
 from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, progress_bar
 from stepacc_dagster.daemon_backfills import daemon_is_alive, states
 from stepacc_dagster.definitions import defs_folder, load_sources
+from stepacc_dagster.failures import sentence
 from stepacc_dagster.local.evaluation import LocalEvaluation, local_evaluation
 from stepacc_dagster.storage.comparison import VersionScores
 from stepacc_dagster.stores.errors import UnfollowableError
@@ -23,6 +25,7 @@ from stepacc_dagster.stores.errors import UnfollowableError
 _SHOWN = 10
 _COLUMNS = ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change")
 _SUCCESS = "COMPLETED_SUCCESS"
+_INTERRUPTED = 130
 _ROUNDS = 2
 """Backfills by the daemon: what was asked for, and then the homes of sessions that changed by it."""
 
@@ -67,12 +70,19 @@ def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
     stepacc backfill --from 2026-11-01 --to 2026-11-30 --only all
 
     Old scores stay; going back to the version before is the same command. What was done before an interruption is not
-    done again: run the command again to go on. The exit code is 1 when a partition failed.
+    done again: run the command again to go on. The exit code is 1 when a partition failed, or a source could not be
+    read (the others are brought up to date all the same), and 130 after Ctrl-C.
     """  # noqa: D301 (click reads the backspace)
-    done = [
-        _backfill(name, metric, first, last, only, how, dry_run=dry_run, as_json=as_json)
-        for name in _names(source, metric)
-    ]
+    names = _names(source, metric)
+    done = []
+    for name in names:
+        try:
+            done.append(_backfill(name, metric, first, last, only, how, dry_run=dry_run, as_json=as_json))
+        except (StepaccError, sa.exc.DBAPIError) as error:
+            if len(names) == 1:
+                raise
+            note(f"{name}: {sentence(error)}")
+            done.append(False)
     sys.exit(0 if all(done) else 1)
 
 
@@ -108,7 +118,7 @@ def _backfill(  # noqa: PLR0913, PLR0917 (the command's options)
         except UnfollowableError as error:
             note(f"{name}: {error} Until then, `--only all` is the way to ingest what is new.")
         planned = plan(evaluation.states(keys), keys, only)
-        _tell_plan(evaluation, keys, planned, as_json=as_json)
+        _tell_plan(evaluation, keys, planned, tell=click.echo if dry_run else note, as_json=as_json)
         if dry_run or not planned:
             return True
         by_daemon = how == "daemon" or (how == "auto" and daemon_is_alive(evaluation.instance))
@@ -138,7 +148,11 @@ def _by_daemon(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
         ident = evaluation.launch(planned, f"{evaluation.title} over {planned[0].key} to {planned[-1].key}")
         waits = "" if daemon_is_alive(evaluation.instance) else "; it starts when a daemon does (`stepacc dev`)"
         note(f"Backfill {ident} of {counted(len(planned), 'partition')} is queued{waits}.")
-        status = _followed(evaluation, keys, planned, ident)
+        try:
+            status = _followed(evaluation, keys, planned, ident)
+        except KeyboardInterrupt:
+            note(f"Backfill {ident} is left to Dagster, which goes on with it; end it there under Runs, Backfills.")
+            sys.exit(_INTERRUPTED)
         note(f"Backfill {ident} ended: {status.lower().replace('_', ' ')}.")
         success &= status == _SUCCESS
         again = {window.key for window in planned} if round_number else set()
@@ -165,24 +179,31 @@ def _followed(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequenc
     return last
 
 
-def _tell_plan(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequence[Planned], *, as_json: bool) -> None:
+def _tell_plan(
+    evaluation: LocalEvaluation,
+    keys: Sequence[str],
+    planned: Sequence[Planned],
+    *,
+    tell: Callable[[str], None],
+    as_json: bool,
+) -> None:
     if as_json:
         for window in planned:
             emit_json({"source": evaluation.source.name, **dataclasses.asdict(window)})
         return
     name = f"{evaluation.source.name}, {evaluation.title}"
     if not planned:
-        note(f"{name}: nothing to do in {keys[0]} to {keys[-1]}.")
+        tell(f"{name}: nothing to do in {keys[0]} to {keys[-1]}.")
         return
     ingested = sum(window.ingest for window in planned)
-    note(
+    tell(
         f"{name}: {counted(len(planned), 'partition')} of {len(keys)}, {planned[0].key} to {planned[-1].key}; "
         f"{ingested} to ingest and score, {len(planned) - ingested} to score."
     )
     for why, count in Counter(window.why for window in planned).most_common():
-        note(f"  {count:>5}  {why}")
+        tell(f"  {count:>5}  {why}")
     for window in [window for window in planned if window.problem][:_SHOWN]:
-        note(f"  {window.key} failed before: {window.problem}")
+        tell(f"  {window.key} failed before: {window.problem}")
 
 
 def _tell_versions(

@@ -54,9 +54,9 @@ def planned(*options: str) -> list[tuple[str, bool, str]]:
 def test_a_dry_run_says_what_and_why_and_does_nothing(workshop: Workshop, home: Path) -> None:
     assert planned() == [(key, True, "never ingested") for key in WEEK]
     said = stepacc("backfill", "--dry-run")
-    assert "support, agent.step_accuracy 2.0.0: 3 partitions of" in said.err
-    assert "3 to ingest and score, 0 to score." in said.err
-    assert "3  never ingested" in said.err
+    assert "support, agent.step_accuracy 2.0.0: 3 partitions of" in said.out
+    assert "3 to ingest and score, 0 to score." in said.out
+    assert "3  never ingested" in said.out
     assert workshop.instance.get_runs() == []
     assert workshop.scores() == []
 
@@ -175,11 +175,23 @@ def test_every_source_is_taken_unless_one_or_a_metric_is_named(home: Path) -> No
     register(ToyMetric("acme.half", lambda _: Result("scored", 0.5)))
     configure(home, "another", metric="acme.half")
     said = stepacc("backfill", "--dry-run")
-    assert "another, acme.half 0.1.0: nothing to do" in said.err
-    assert "support, agent.step_accuracy 2.0.0: 3 partitions" in said.err
-    assert "support" not in stepacc("backfill", "--dry-run", "--metric", "acme.half").err
-    assert "another" not in stepacc("backfill", "--dry-run", "--source", SOURCE).err
+    assert "another, acme.half 0.1.0: nothing to do" in said.out
+    assert "support, agent.step_accuracy 2.0.0: 3 partitions" in said.out
+    assert "support" not in stepacc("backfill", "--dry-run", "--metric", "acme.half").out
+    assert "another" not in stepacc("backfill", "--dry-run", "--source", SOURCE).out
     for options in (["--source", "nobody"], ["--metric", "acme.none"], ["--source", SOURCE, "--metric", "acme.half"]):
         refused = stepacc("backfill", *options)
         assert refused.code != 0
         assert "there are: `another` (by acme.half), `support` (by agent.step_accuracy)" in refused.complaint
+
+
+def test_a_source_that_cannot_be_read_costs_the_others_nothing(workshop: Workshop, home: Path) -> None:
+    configure(home, "astray", store={"kind": "phoenix", "projects": ["none"]}, store_url_env="NOBODY_SET_THIS")
+
+    said = stepacc("backfill")
+
+    assert said.code == 1
+    assert "astray: " in said.err
+    assert "NOBODY_SET_THIS" in said.err
+    assert {row.window_key for row in workshop.current()} == set(WEEK)
+    assert stepacc("backfill", "--source", "astray").code == 1
