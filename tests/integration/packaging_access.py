@@ -43,7 +43,9 @@ class Environment:
         self.bin = folder / "bin"
         made = run(sys.executable, "-m", "venv", folder)
         assert made.code == 0, made.err
-        installed = run(self.bin / "python", "-m", "pip", "install", "--no-compile", "--constraint", CONSTRAINTS, f"{wheel}{extras}")
+        installed = run(
+            self.bin / "python", "-m", "pip", "install", "--no-compile", "--constraint", CONSTRAINTS, f"{wheel}{extras}"
+        )
         assert installed.code == 0, installed.err
 
     def stepacc(self, *arguments: str | Path, **environment: str) -> Said:
