@@ -22,7 +22,7 @@ _DEEPEST = 12
 _FROM_AGENT = {"assistant", "ai", "model", "AIMessage", "AIMessageChunk", "agent"}
 _FROM_OTHERS = {"user", "human", "system", "developer", "tool", "function"}
 _HOLDS_TEXT = {"content", "parts", "data"}
-_TEXT_PARTS = {None, "text", "output_text"}
+_TEXT_PARTS = {"text", "output_text"}
 
 
 def final_answer(partition: CanonicalPartition) -> Any:
@@ -91,7 +91,7 @@ def _text_of_mapping(value: Mapping[str, Any], depth: int) -> Any:
     inner = _wrapped(value)
     if inner is not _NO_MESSAGE:
         return inner if isinstance(inner, str) else _text(inner, depth - 1) if inner else None
-    role = value.get("role", value.get("type"))
+    role = _word(value.get("role", value.get("type")))
     if role in _FROM_OTHERS and not _HOLDS_TEXT.isdisjoint(value):
         return None
     if role in _FROM_AGENT and isinstance(value.get("data"), Mapping):
@@ -99,6 +99,10 @@ def _text_of_mapping(value: Mapping[str, Any], depth: int) -> Any:
     if role in _FROM_AGENT or (role == "message" and "content" in value):
         return _content(value)
     return _NO_MESSAGE
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _wrapped(value: Mapping[str, Any]) -> Any:
@@ -133,7 +137,7 @@ def _joined(parts: Sequence[Any]) -> str | None:
     for part in parts:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS:
+        elif isinstance(part, Mapping) and _word(part.get("type", "text")) in _TEXT_PARTS:
             said = part.get("text", part.get("content"))
             texts += [said] if isinstance(said, str) else []
     return "".join(texts) or None

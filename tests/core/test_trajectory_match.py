@@ -1,9 +1,12 @@
 """`agent.trajectory_match` on whole partitions: where references come from, failures, answers, and what a run took."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stepacc_core import CanonicalPartition, CanonicalSpan, Result, Step, trajectory_match
 from stepacc_core.errors import ConfigError
@@ -254,6 +257,34 @@ def test_the_answer_of_a_session_is_that_of_its_last_trace() -> None:
 def test_an_answer_is_the_text_of_a_message_or_a_value_of_the_agents_own(output: Any, answer: Any) -> None:
     assert answer_in(output) == answer
     assert type(answer_in(output)) is type(answer)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "type", "content", "parts", "text", "messages", "choices", "message", "data", "output"]
+            ),
+            inner | st.sampled_from(["assistant", "ai", "message", "response"]),
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(json_values, json_values, json_values)
+def test_whatever_was_recorded_is_judged(answer: Any, arguments: Any, output: Any) -> None:
+    said = {**REFUND, "final_answer": {"any_of": [{"contains": "x"}, {"number": 1}, {"json": {}}]}}
+    call = replace(CALL, tool_arguments=arguments, output=output)
+
+    result = METRIC.score(trace(replace(ROOT, output=answer), call, call, reference_trajectories=said))
+
+    assert result.status == "scored"
+    json.dumps([result.metadata, *(member.metadata for member in result.family)], allow_nan=False)
 
 
 def test_steps_that_are_none_are_refused() -> None:
