@@ -24,7 +24,7 @@ from stepacc_dagster.trace_links import TraceUrl
 Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
 
-_READER_VERSION = "2"
+_READER_VERSION = "3"
 """Version of the reading of traces; raised when the same spans would give other canonical spans."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

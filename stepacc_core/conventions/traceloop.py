@@ -42,7 +42,7 @@ def read(span: RawSpan) -> Fields:
         agent_name=(text(attributes, "gen_ai.agent.name", "crewai.agent.role") or entity) if kind == "AGENT" else None,
         tool_calls=_calls(completions),
         announced=any(asks_for_tools(completion.get("finish_reason")) for completion in completions),
-        output=parsed(attributes.get("traceloop.entity.output"))
+        output=parsed(attributes.get("traceloop.entity.output", attributes.get("crewai.crew.result")))
         or next((completion.get("content") for completion in completions), None),
         input_tokens=integer(attributes, "gen_ai.usage.prompt_tokens"),
         output_tokens=integer(attributes, "gen_ai.usage.completion_tokens"),
