@@ -131,6 +131,9 @@ CASES: dict[str, Iterable[Finding]] = {
         Database(server=SERVER, schema=replace(SCHEMA, revision="0003", may_upgrade=False))
     ),
     "newer tables": check_database(Database(server=SERVER, schema=replace(SCHEMA, revision="0099", newer=True))),
+    "another redaction key": check_database(
+        Database(server=SERVER, schema=SCHEMA, redaction="The redaction key here is not the one of this database.")
+    ),
     "a standby, and a user who may read a part": check_database(
         Database(
             server=replace(SERVER, read_only=True, may_stage=False),

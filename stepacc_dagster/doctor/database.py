@@ -56,12 +56,14 @@ class Database:
         problem: why it cannot be used, where that is one.
         server: what answers.
         schema: None where the database has no tables of stepacc.
+        redaction: what is wrong with the key that values are redacted with.
     """
 
     absent: str | None = None
     problem: str | None = None
     server: Server | None = None
     schema: Schema | None = None
+    redaction: str | None = None
 
     @property
     def usable(self) -> bool:
@@ -91,6 +93,13 @@ def check_database(found: Database) -> Iterator[Finding]:
     if found.server:
         yield from _server(found.server)
         yield from _schema(found.server, found.schema)
+    if found.redaction:
+        yield Finding(
+            "error",
+            found.redaction,
+            "Mend it: until then nothing lands, no annotations are imported, and no source with a store of others is "
+            "ingested.",
+        )
 
 
 def _server(server: Server) -> Iterator[Finding]:

@@ -36,6 +36,11 @@ def redaction_key() -> bytes:
     return kept_key().encode()
 
 
+def has_own_key() -> bool:
+    """Tell whether the key is that of the private server, which comes about by itself."""
+    return not os.environ.get(KEY_VARIABLE, "").strip() and not os.environ.get(URL_VARIABLE)
+
+
 def key_of_environment() -> bytes | None:
     """Return the key of the environment; None where it has none.
 

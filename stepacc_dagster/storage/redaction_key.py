@@ -26,16 +26,23 @@ def confirm_key(engine: sa.Engine, key: bytes) -> None:
     Raises:
         RedactionKeyError: it is another one.
     """
-    own = fingerprint_of(key)
     with engine.begin() as connection:
-        known = connection.scalar(_FINGERPRINT)
-        if known is None:
-            connection.execute(_NOTE, {"fingerprint": own})
-            known = connection.scalar(_FINGERPRINT)
-    if not hmac.compare_digest(own, known or ""):
+        if not has_key(connection):
+            connection.execute(_NOTE, {"fingerprint": fingerprint_of(key)})
+        refuse_other_key(connection, key)
+
+
+def refuse_other_key(conn: sa.Connection, key: bytes) -> None:
+    """Refuse a key that is not the one of the database; where there is none yet, any will do.
+
+    Raises:
+        RedactionKeyError: it is another one.
+    """
+    own, known = fingerprint_of(key), conn.scalar(_FINGERPRINT)
+    if known is not None and not hmac.compare_digest(own, known):
         msg = (
             f"The redaction key here (fingerprint {own[:8]}) is not the one that the values in this database were "
-            f"redacted with (fingerprint {str(known)[:8]}), so equal values would no longer be equal: set "
+            f"redacted with (fingerprint {known[:8]}), so equal values would no longer be equal: set "
             "STEPACC_REDACTION_KEY to that key. If it is lost, see docs/redaction.md."
         )
         raise RedactionKeyError(msg)

@@ -1,11 +1,15 @@
 """Facts about a database of stepacc."""
 
+from dataclasses import replace
+
 import sqlalchemy as sa
 
 from stepacc_dagster.doctor.database import Database, Schema, Server
 from stepacc_dagster.doctor.gather.connections import reading
-from stepacc_dagster.errors import SchemaError, SchemaNewerError
+from stepacc_dagster.errors import RedactionKeyError, SchemaError, SchemaNewerError
+from stepacc_dagster.redaction.key import has_own_key, redaction_key
 from stepacc_dagster.storage.columns import SCHEMA
+from stepacc_dagster.storage.redaction_key import refuse_other_key
 from stepacc_dagster.storage.schema import check_schema, current_revision, head_revision
 
 _SERVER = sa.text("""
@@ -31,7 +35,7 @@ _FORBIDDEN = sa.text("""
         WHEN relation.relkind = 'S' THEN CASE WHEN relation.relname = 'arrivals' THEN ARRAY['USAGE'] END
         WHEN relation.relname = ANY(:replaced) THEN ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']
         WHEN relation.relname = ANY(:changed) THEN ARRAY['SELECT', 'INSERT', 'UPDATE']
-        WHEN relation.relname = 'annotations' THEN ARRAY['SELECT', 'INSERT']
+        WHEN relation.relname IN ('annotations', 'redaction_key') THEN ARRAY['SELECT', 'INSERT']
         ELSE ARRAY['SELECT']
     END) privilege
     WHERE space.nspname = :schema AND relation.relkind IN ('r', 'v', 'S')
@@ -53,7 +57,18 @@ def gather_database(engine: sa.Engine) -> Database:
         server = Server(version, user, read_only, may_create, may_stage)
         if not connection.scalar(sa.text("SELECT to_regnamespace(:schema) IS NOT NULL"), {"schema": SCHEMA}):
             return Database(server=server)
-        return Database(server=server, schema=_schema(connection))
+        found = Database(server=server, schema=_schema(connection))
+        return replace(found, redaction=_key_problem(connection)) if found.usable else found
+
+
+def _key_problem(connection: sa.Connection) -> str | None:
+    if has_own_key():
+        return None
+    try:
+        refuse_other_key(connection, redaction_key())
+    except RedactionKeyError as error:
+        return str(error)
+    return None
 
 
 def _schema(connection: sa.Connection) -> Schema | None:
