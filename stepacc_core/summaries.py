@@ -6,6 +6,7 @@ functions of counts; the statistics are scipy's and the standard library's.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import comb
 
 from stepacc_core.errors import ConfigError
@@ -91,6 +92,7 @@ def statistics(runs: TaskRuns, ks: Sequence[int]) -> RunStatistics:
     )
 
 
+@lru_cache(maxsize=4096)
 def wilson(passes: int, n: int) -> Interval:
     """Return the Wilson 95 % interval of a pass rate over n runs, n at least 1 (Wilson 1927, by scipy)."""
     from scipy.stats import binomtest  # noqa: PLC0415 (a second of waiting, which no other use of the core pays for)
