@@ -5,14 +5,14 @@ to date. Nothing hangs on the sensor's own cursor, so a look that was lost, twic
 time.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import dagster as dg
 import sqlalchemy as sa
 
 from stepacc_core.errors import StepaccError
 from stepacc_dagster.automation import RANGE_END, RANGE_START, job_name, run_tags
+from stepacc_dagster.busy import busy_windows
 from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.ingest import observe
@@ -26,14 +26,6 @@ from stepacc_dagster.storage.due import Wanted, due_windows, note_requested
 from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.locks import lock
 from stepacc_dagster.stores.errors import UnfollowableError
-
-_UNFINISHED = [
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def sensor_name(source: Source) -> str:
@@ -97,7 +89,7 @@ def requested_runs(
     if not keys:
         return []
     wanted = [wanted_of(source, evaluator, keys) for evaluator in evaluators]
-    busy = _busy_windows(instance, source, SourceKeys(source, evaluators))
+    busy = busy_windows(instance, source, SourceKeys(source, evaluators))
     size, limit = source.max_partitions_per_run, source.follow.max_runs
     with engine.begin() as connection:
         lock(connection, "requests", source.name)
@@ -137,23 +129,3 @@ def _run_request(source: Source, evaluators: Sequence[Evaluator], run: RunAsk) -
         return dg.RunRequest(run_key=run.run_key, partition_key=run.keys[0], tags=tags, asset_selection=selection)
     tags |= {RANGE_START: run.keys[0], RANGE_END: run.keys[-1]}
     return dg.RunRequest(run_key=run.run_key, tags=tags, asset_selection=selection)
-
-
-def _busy_windows(instance: dg.DagsterInstance, source: Source, keys: SourceKeys) -> list[tuple[str, str]]:
-    """Return first and last window of each unfinished run that works on the source, whoever started it."""
-    own = set(keys.made) - set(keys.derived)
-    unfinished = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
-    return list(_ranges(run for run in unfinished if _works_on(run, source, own)))
-
-
-def _works_on(run: dg.DagsterRun, source: Source, own: set[dg.AssetKey]) -> bool:
-    return run.tags.get("stepacc/source") == source.name or not own.isdisjoint(run.asset_selection or ())
-
-
-def _ranges(found: Iterable[dg.DagsterRun]) -> Iterable[tuple[str, str]]:
-    for run in found:
-        tags: dict[str, Any] = dict(run.tags)
-        single = tags.get("dagster/partition")
-        first, last = tags.get(RANGE_START, single), tags.get(RANGE_END, single)
-        if first is not None and last is not None:
-            yield first, last

@@ -388,6 +388,23 @@ def test_windows_of_another_length_and_busy_ones_keep_no_window_from_its_turn(wo
     assert told(follower.look()) == [(("2025-11-26", "2025-11-27", "2025-11-28"), True)]
 
 
+def test_a_run_whose_process_is_gone_keeps_its_windows_no_longer_than_it_might_have_taken(workshop: Workshop) -> None:
+    follower = Follower(workshop)
+    tags = {"dagster/max_runtime": "60", RANGE_START: WEEK[0], RANGE_END: WEEK[-1]}
+    run = workshop.instance.create_run_for_job(follower.job, tags={"stepacc/source": SOURCE, **tags})
+
+    def started(seconds_ago: float) -> None:
+        event = dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, follower.job.name)
+        workshop.instance.run_storage.handle_run_event(
+            run.run_id, event, datetime.now(UTC) - timedelta(seconds=seconds_ago)
+        )
+
+    started(60 + 3_500)
+    assert follower.look() == []
+    started(60 + 3_700)
+    assert told(follower.look()) == [(WEEK, True)]
+
+
 def test_a_scoring_that_failed_for_good_is_not_asked_for_again_when_a_trace_has_settled_since(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
