@@ -114,4 +114,6 @@ class Counts:
 def mean(values: Iterable[float]) -> float:
     """Return the mean of at least one value; in whatever order they come, the same."""
     listed = list(values)
+    if len(listed) == 1:
+        return float(listed[0])
     return fsum(listed) / len(listed)

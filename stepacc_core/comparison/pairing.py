@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from stepacc_core.comparison.observations import Observation, mean
@@ -18,17 +18,18 @@ class Pair:
         name: id of the occurrence or of the task.
         before: scored observations of the first side, ordered by id.
         after: those of the second.
+        means: the mean score of each side.
     """
 
     name: str
     task_id: str | None
     before: tuple[Observation, ...]
     after: tuple[Observation, ...]
+    means: tuple[float, float] = field(init=False, repr=False, compare=False)
 
-    @property
-    def means(self) -> tuple[float, float]:
-        """The mean score of each side."""
-        return mean(scores(self.before)), mean(scores(self.after))
+    def __post_init__(self) -> None:
+        """Work the means out, once."""
+        object.__setattr__(self, "means", (mean(scores(self.before)), mean(scores(self.after))))
 
     @property
     def change(self) -> float:

@@ -17,10 +17,9 @@ from stepacc_core.comparison.observations import mean
 RESAMPLES = 9_999
 _ENUMERATED = 20_000
 """Ways to exchange the labels up to which all of them are tried."""
-_LARGE = 2_000
-"""Scores from which the permutation distribution is normal for all practical purposes."""
-_CELLS = 1_000_000
-"""Numbers drawn at a time."""
+_LARGE = 500
+"""Different scores, counted stratum by stratum, from which the permutation distribution is normal for all practical
+purposes. Drawing from it takes time in proportion to this number."""
 _SEED = 20_261_130
 _TIE = 1e-9
 """Mean changes closer than this are the same; they differ by rounding only."""
@@ -58,8 +57,8 @@ def p_of_drop(strata: Sequence[Stratum], margin: float = 0.0, resamples: int = R
     """Return the one-sided p value of the null hypothesis that the scores fell by no more than a margin.
 
     All ways to exchange the labels are tried where there are at most 20,000, so that the p value is exact; a seeded
-    draw of `resamples` of them up to 2,000 scores; and the normal distribution with the variance of the permutations
-    beyond. With a margin the later scores are raised by it first, which makes the test approximate.
+    draw of `resamples` of them up to 500 different scores; and the normal distribution with the variance of the
+    permutations beyond. With a margin the later scores are raised by it first, which makes the test approximate.
 
     Args:
         strata: at least one.
@@ -75,7 +74,7 @@ def p_of_drop(strata: Sequence[Stratum], margin: float = 0.0, resamples: int = R
         ways = min(ways * each.ways, _ENUMERATED + 1)
     if ways <= _ENUMERATED:
         return float(np.mean(_enumerated(raised) <= observed + _TIE))
-    if sum(len(each.before) + len(each.after) for each in raised) > _LARGE:
+    if sum(len({*each.before, *each.after}) for each in raised) > _LARGE:
         return _normal(raised, observed)
     drawn = _drawn(raised, resamples)
     return float((np.sum(drawn <= observed + _TIE) + 1) / (resamples + 1))
@@ -101,12 +100,9 @@ def _drawn(strata: Sequence[Stratum], resamples: int) -> Any:
         if each.ways <= _ENUMERATED:
             totals += rng.choice(_all_changes(each), resamples)
             continue
-        values = np.asarray([*each.before, *each.after])
-        step = max(1, _CELLS // len(values))
-        for start in range(0, resamples, step):
-            rows = min(step, resamples - start)
-            chosen = rng.random((rows, len(values))).argsort(axis=1)[:, : len(each.after)]
-            totals[start : start + rows] += _change(values.sum(), values[chosen].sum(axis=1), each)
+        values, counts = np.unique([*each.before, *each.after], return_counts=True)
+        chosen = rng.multivariate_hypergeometric(counts, len(each.after), resamples, method="marginals")
+        totals += _change(float(values @ counts), chosen @ values, each)
     return totals
 
 

@@ -269,9 +269,15 @@ def test_the_drawn_and_the_normal_p_value_agree_with_the_exact_one() -> None:
     assert abs(p_of_drop(more) - p_of_drop(small)) < 0.015
     assert p_of_drop(more) == p_of_drop(more)
 
-    drawn = [Stratum(tuple(rng.random() for _ in range(20)), tuple(rng.random() * 0.97 for _ in range(20)))] * 40
-    large = [*drawn, Stratum((0.5,) * 300, (0.5,) * 300)]
-    assert abs(p_of_drop(drawn) - p_of_drop(large)) < 0.015
+    levels = [
+        Stratum(tuple(map(float, rng.integers(0, 11, 20))), tuple(map(float, rng.integers(0, 11, 20))))
+        for _ in range(40)
+    ]
+    distinct = [
+        Stratum(tuple(score + 1e-6 * rng.random() for score in each.before), each.after) for each in levels
+    ]  # too many different scores to draw
+    assert p_of_drop(levels) != p_of_drop(distinct)
+    assert abs(p_of_drop(levels) - p_of_drop(distinct)) < 0.015
 
 
 def simulated(
