@@ -6,6 +6,7 @@
 | a message: `{role, content}`, `{role, parts}`, LangChain's `{type, content}` and `{type, data}` | its text |
 | messages: a list of them, or `{messages}` of a graph's state | the text of the last |
 | a response: `{choices}`, `{candidates}`, `{generations}`, `{output}` of OpenAI's Responses API | its message's text |
+| a result, known by all its keys: CrewAI's `{raw}`, Pydantic AI's `{output}`, AutoGen's `{content}` | that |
 
 Text in several parts is joined. A message without text, such as one that only asks for tools, is no answer, and neither
 is one of somebody else's.
@@ -21,6 +22,13 @@ from stepacc_core.steps import TraceSpans, traces_of
 _DEEPEST = 12
 _FROM_AGENT = {"assistant", "ai", "model", "AIMessage", "AIMessageChunk", "agent"}
 _FROM_OTHERS = {"user", "human", "system", "developer", "tool", "function"}
+_RESULTS = (
+    (frozenset({"raw", "pydantic", "json_dict"}), "raw"),
+    (frozenset({"output", "_output_tool_name"}), "output"),
+    (frozenset({"content", "finish_reason", "usage", "cached"}), "content"),
+)
+"""Results of frameworks: the keys by which one is known, and that of its answer."""
+
 _HOLDS_TEXT = {"content", "parts", "data"}
 _TEXT_PARTS = {"text", "output_text"}
 
@@ -88,6 +96,9 @@ def _text(value: Any, depth: int) -> Any:
 
 
 def _text_of_mapping(value: Mapping[str, Any], depth: int) -> Any:
+    for keys, part in _RESULTS:
+        if keys <= value.keys():
+            return value[part]
     inner = _wrapped(value)
     if inner is not _NO_MESSAGE:
         return inner if isinstance(inner, str) else _text(inner, depth - 1) if inner else None
