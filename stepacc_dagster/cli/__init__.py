@@ -28,6 +28,7 @@ _COMMANDS = {
     "diff": ("diff:diff_", "Compare versions, configs, time ranges or sources: how far, which traces, and why."),
     "doctor": ("doctor:doctor", "Say what is wrong with installation, database, Dagster and sources, and what to do."),
     "erase": ("erase:erase_", "Remove what is stored of a trace, a session or a person, for good."),
+    "export": ("export:export", "Write scores as Parquet, CSV or JSON lines, for other tools."),
     "gate": ("gate:gate", "Say whether scores are good enough, by their mean, coverage or a baseline, for CI."),
     "import": ("landing:import_", "Land trace files in the database."),
     "ingest": ("materialize:ingest", "Turn landed spans into canonical traces, in Dagster runs."),
@@ -38,6 +39,7 @@ _COMMANDS = {
     "score": ("score:score", "Score trace files against an annotations file; no database."),
     "scores": ("scores:scores", "Show the current scores of a source."),
     "steps": ("steps:steps", "Show which steps the reader finds in trace files; no database."),
+    "suggest": ("suggest:suggest_", "Propose expected steps for a task from good runs of it."),
     "summaries": ("summaries:summaries", "Show what the repeated runs of each task amount to."),
 }
 """Command -> (module below `stepacc_dagster.cli` and attribute, help in one line)."""
