@@ -176,6 +176,7 @@ HARMLESS = (
     "{'type': 'object', 'properties': {'password': {'type': 'string', 'description': 'The password.'}}}",
     '{"order_id": "A-17", "amount": 25, "on": "2026-01-02", "ids": [1001, 1002], "phone_required": true}',
     "risk-free, task-based, disk-usage-report-2026, ask-me-anything-about-orders, desk-lamp-with-usb-port-2",
+    "password = lexer.get_token(); secret = os.environ['SECRET']; api_key = settings[name]",
     "tel aviv, mobile 4 bedrooms, phone support 24 7, fax",
 )
 """Texts as traces are full of them, in which nothing is to be found."""
