@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepacc_dagster.doctor.coverage import Annotated, AnnotatedKind, Coverage, Sample, check_coverage
 from stepacc_dagster.doctor.database import Database, Schema, Server, check_database
-from stepacc_dagster.doctor.findings import LEVELS, Finding, worst
+from stepacc_dagster.doctor.findings import LEVELS, Finding, of_metrics, worst
 from stepacc_dagster.doctor.following import Following, Store, check_following, check_store
 from stepacc_dagster.doctor.installation import Installation, Variable, check_installation, library_version
 from stepacc_dagster.doctor.instance import Daemon, Instance, Monitoring, Queue, check_instance, driver_problem
@@ -394,3 +394,11 @@ def test_lists_are_short() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed(list("abcdefg"), 3) == "a, b, c and 4 more"
     assert (spanned(["a"]), spanned(["a", "b", "c"])) == ("a", "a to c")
+
+
+def test_what_holds_for_all_metrics_is_told_once_and_all_else_with_its_metric() -> None:
+    shared, own = Finding("ok", "All windows are up to date."), Finding("ok", "Nobody annotated 3 traces.")
+    named = Finding("ok", "agent.b 1.0.0: 3 of 4 scored.")
+    found = [finding.what for finding in of_metrics({"agent.a": [shared, own], "agent.b": [shared, named]})]
+    assert found == [shared.what, f"agent.a: {own.what}", named.what]
+    assert list(of_metrics({"agent.a": [shared, own]})) == [shared, own]

@@ -22,7 +22,7 @@ from stepacc_dagster.database import (
 from stepacc_dagster.definitions import defs_folder, load_source, source_files
 from stepacc_dagster.doctor.coverage import check_coverage
 from stepacc_dagster.doctor.database import Database, check_database
-from stepacc_dagster.doctor.findings import Finding, Section
+from stepacc_dagster.doctor.findings import Finding, Section, of_metrics
 from stepacc_dagster.doctor.following import check_following, check_store
 from stepacc_dagster.doctor.gather import queries
 from stepacc_dagster.doctor.gather.connections import Connections, reading, said
@@ -226,10 +226,11 @@ def _about_source(
         followed = False
     if database.engine is None:
         return
-    for each in one.evaluators if works else ():
-        about = f"{each.name}: " if len(works) > 1 else ""
-        for finding in _about_metric(database.engine, source, each, works[each.name], followed=followed, now=now):
-            yield replace(finding, what=f"{about}{finding.what}")
+    found = {
+        each.name: list(_about_metric(database.engine, source, each, works[each.name], followed=followed, now=now))
+        for each in (one.evaluators if works else ())
+    }
+    yield from of_metrics(found)
 
 
 def _about_metric(  # noqa: PLR0913 (what is known by then)

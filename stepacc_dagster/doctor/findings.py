@@ -1,8 +1,8 @@
 """What an examination finds, and what to do about it."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 Level = Literal["ok", "note", "warning", "error"]
@@ -62,3 +62,18 @@ def worst(findings: Iterable[Finding]) -> Level:
 def _without_passwords(text: str) -> str:
     # What others say of an error may quote a URL; ours name host and database only.
     return _PASSWORD.sub(lambda found: f"{found['before'] or found['name']}***", text)
+
+
+def of_metrics(found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
+    """Yield what was found by metric: what holds for all of them once, all else with the name of its metric."""
+    told: list[Finding] = []
+    for name, findings in found.items():
+        for finding in findings:
+            if all(finding in others for others in found.values()):
+                if finding not in told:
+                    told.append(finding)
+                    yield finding
+            elif finding.what.startswith(name):
+                yield finding
+            else:
+                yield replace(finding, what=f"{name}: {finding.what}")
