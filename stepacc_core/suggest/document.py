@@ -35,7 +35,7 @@ def annotation_document(suggested: Sequence[TaskSuggestion], source: str | None,
     """
     parts = [_HEAD]
     if source is not None:
-        parts.append(_yaml({"source": source}))
+        parts.append(yaml.safe_dump({"source": source}, allow_unicode=True))
     parts.append("annotations:\n")
     for one in suggested:
         parts += [f"# {line}\n" for line in support_lines(one)]
