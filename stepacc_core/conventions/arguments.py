@@ -26,13 +26,13 @@ def arguments_of(value: Any) -> Any:
 def unwrapped(value: Mapping[str, Any]) -> Any:
     """Take arguments out of the known wrappers.
 
-    - `{args, kwargs}` of a traced Python call, when nothing is positional: the keyword arguments;
+    - `{args, kwargs}` or `{kwargs}` of a traced Python call, when nothing is positional: the keyword arguments;
     - `{inputs | input_str, tags, metadata, kwargs}` of a traced run: its inputs, or its input text.
     """
     if "kwargs" not in value:  # all of them have it
         return dict(value)
     keys = set(value)
-    if keys == {"kwargs"} | _CALL_WRAPPER_EXTRAS:  # MLflow leaves out that nothing is positional
+    if keys <= {"kwargs"} | _CALL_WRAPPER_EXTRAS:  # MLflow and LlamaIndex leave out that nothing is positional
         return dict(value["kwargs"]) if isinstance(value["kwargs"], Mapping) else dict(value)
     if keys >= _CALL_WRAPPER and keys <= _CALL_WRAPPER | _CALL_WRAPPER_EXTRAS:
         named = value["kwargs"]

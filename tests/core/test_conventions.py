@@ -577,6 +577,8 @@ class TestArguments:
             ("{'a': 1e999, 'b': [-1e999]}", {"a": "inf", "b": ["-inf"]}),
             ({"args": ["Paris"], "kwargs": {}}, {"args": ["Paris"], "kwargs": {}}),
             ({"args": [], "kwargs": {"x": 1}}, {"x": 1}),
+            ({"kwargs": {"x": 1}}, {"x": 1}),
+            ({"kwargs": "x"}, {"kwargs": "x"}),
             ({"inputs": {"x": 1}}, {"inputs": {"x": 1}}),
         ],
     )
