@@ -166,7 +166,7 @@ def test_the_metric_scores_imported_traces_and_a_new_version_scores_them_anew_be
     }
     evaluate, backfill = blocks("sh")[2:]
     exported = re.findall(r"^export (\w+)=", evaluate, flags=re.MULTILINE)
-    assert exported == ["STEPACC_DATABASE_URL", "STEPACC_DEFS"]
+    assert exported == ["STEPACC_DATABASE_URL", "STEPACC_REDACTION_KEY", "STEPACC_DEFS"]
     said = {
         line: files(*shlex.split(line), **environment)
         for line in evaluate.splitlines()
