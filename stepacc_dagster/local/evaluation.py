@@ -150,8 +150,12 @@ class LocalEvaluation:
                 yield self._run(chunk, self._keys.scored(metrics or self.metrics))
 
     def bring_up_to_date(self, planned: Sequence[Planned]) -> Iterator[RunOutcome]:
-        """Ingest what is to be ingested, then score all, and then the homes of sessions that changed by it."""
+        """Ingest what is to be ingested, then score all, and then what changed by it elsewhere.
+
+        That is the home of a session that grew, and the window that a trace has left for an earlier one.
+        """
         ingested = [window.key for window in planned if window.ingest]
+        due_before = set(self._ingested_and_due(self.all_keys())) if ingested else set()
         for run in self._neighbours(ingested):
             yield from self.ingest(run)
         keys = [window.key for window in planned]
@@ -159,7 +163,7 @@ class LocalEvaluation:
             yield from self.score([window.key for window in planned if window.metrics == metrics], metrics)
         if ingested:
             due = set(self._ingested_and_due(self.all_keys())) - set(keys)
-            yield from self.score(due.intersection(self._homes_outside(sorted(ingested))))
+            yield from self.score(due - due_before.difference(self._homes_outside(sorted(ingested))))
 
     def all_keys(self) -> list[str]:
         """Return all partition keys of the source, oldest first."""

@@ -170,6 +170,19 @@ def test_sessions_at_home_outside_of_the_range_are_scored_again(workshop: Worksh
     assert [(row.partition_id, row.score, row.window_key) for row in workshop.current()] == [("s", 1.0, MONDAY)]
 
 
+def test_the_window_that_a_trace_has_left_is_scored_again(workshop: Workshop) -> None:
+    assert stepacc("backfill").code == 0
+    workshop.land([tool_span(f"t {WEDNESDAY}", "early", "search", window_of_day(TUESDAY).start_ns + 1)])
+    assert stepacc("backfill", "--from", TUESDAY, "--to", TUESDAY).code == 0
+
+    assert stepacc("backfill", "--dry-run", "--json").rows == []
+    assert {row.partition_id: row.window_key for row in workshop.current()} == {
+        f"t {MONDAY}": MONDAY,
+        f"t {TUESDAY}": TUESDAY,
+        f"t {WEDNESDAY}": TUESDAY,
+    }
+
+
 @pytest.mark.usefixtures("workshop")
 def test_every_source_is_taken_unless_one_or_a_metric_is_named(home: Path) -> None:
     register(ToyMetric("acme.half", lambda _: Result("scored", 0.5)))
