@@ -18,8 +18,10 @@ _DEEPEST = 200
 _TOO_DEEP = f"nested deeper than {_DEEPEST} levels"
 _CARDS = (10**11, 10**19)
 """Between these are numbers of as many digits as a card has."""
-_COMPARATORS = frozenset({"equals", "one_of", "text", "contains", "id", "number", "any_of", "all_of", "not"})
+_COMPARATORS = frozenset({"equals", "one_of", "text", "contains", "id", "any_of", "all_of", "not"})
 """Keys of the comparators of a reference, whose values are those of the argument they stand under."""
+_NO_HASH = frozenset({"regex", "number"})
+"""Comparators that no hash can stand for: a pattern meets no mark, and a mark is no number."""
 
 
 class Redactor:
@@ -77,7 +79,7 @@ class Redactor:
         Comparators (`equals`, `one_of`, ...) stand for the argument that they are about.
 
         Raises:
-            AnnotationError: a `regex` holds a secret or personal data, which no hash could stand for.
+            AnnotationError: a `regex` or `number` holds a secret or personal data, which no hash could stand for.
         """
         return self._expected(value, None, tally)
 
@@ -104,20 +106,20 @@ class Redactor:
             return self._value(value, key, tally, 0)
         kept: dict[str, Any] = {}
         for name, item in value.items():
-            if name == "regex" and isinstance(item, str):
-                self._refuse_in_pattern(item)
+            if name in _NO_HASH and isinstance(item, str | int):
+                self._refuse(str(name), item)
             about = key if name in _COMPARATORS and key is not None else str(name)
             kept[self._engine.key(str(name), tally)] = self._expected(item, about, tally)
         return kept
 
-    def _refuse_in_pattern(self, pattern: str) -> None:
+    def _refuse(self, name: str, item: str | int) -> None:
         found: Counter[str] = Counter()
-        self.text(re.sub(r"\\(.)", r"\1", pattern), found)
+        self.value(re.sub(r"\\(.)", r"\1", item) if isinstance(item, str) else item, found)
         if found:
             msg = (
-                f"A `regex` holds something of the kind {', '.join(sorted(found))}; values of traces are redacted "
-                "before they are compared, so no pattern meets it: write the value as it is, or allow it under "
-                "redaction.allow."
+                f"A `{name}` holds something of the kind {', '.join(sorted(found))}; values of traces are redacted "
+                "before they are compared, so it would never hold: write the value as it is, without a comparator, or "
+                "allow it under redaction.allow."
             )
             raise AnnotationError(msg)
 

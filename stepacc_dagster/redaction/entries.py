@@ -20,7 +20,7 @@ def redacted_entry(entry: AnnotationEntry, redactor: Redactor | None) -> Annotat
         redactor: of its source; None where values are stored as they are.
 
     Raises:
-        AnnotationError: a `regex` holds a secret or personal data; the message names the target.
+        AnnotationError: a `regex` or `number` holds a secret or personal data; the message names the target.
     """
     if redactor is None:
         return entry

@@ -272,6 +272,13 @@ def test_a_pattern_that_holds_a_secret_is_refused_without_being_shown(pattern: s
     assert "sk-proj" not in str(refusal.value)
 
 
+def test_a_number_that_is_a_card_is_refused_as_a_number_and_met_as_a_value() -> None:
+    with pytest.raises(AnnotationError, match="A `number` holds something of the kind card"):
+        REDACTOR.expected({"args": {"n": {"number": 4111111111111111}}})
+
+    assert REDACTOR.expected({"args": {"n": {"number": 25, "tolerance": 0.01}}})["args"]["n"]["number"] == 25
+
+
 # settings
 
 
