@@ -6,6 +6,7 @@ StepaccError
 ├── PartitionTimeoutError     the scoring of one partition took longer than its metric's manifest allows
 ├── ScorerError               a metric raised an error, which its contract forbids
 ├── UnknownIdError            nothing is known by an id that was given, or more than one thing
+├── ExportError               scores cannot be written as a file: a package that does it is not installed
 ├── RedactionKeyError         there is no key to redact with, or it is another one than the database's
 ├── SchemaError               the schema `stepacc` is not the one this version works with
 │   ├── SchemaMissingError    there is none
@@ -131,3 +132,7 @@ class PartitionTimeoutError(StepaccError):
 
 class ReportError(StepaccError):
     """A report cannot be drawn, since a package that draws it is not installed."""
+
+
+class ExportError(StepaccError):
+    """Scores cannot be written in a format, since a package that writes it is not installed."""
