@@ -1,110 +1,123 @@
-"""How long alignments take, beside RapidFuzz (plain steps only) and the slow oracle of the tests.
+"""How long a full result of `agent.step_accuracy` takes, beside its yardsticks, and how that grows.
 
-Run `python -m benchmarks.alignment`. It prints medians and ratios of one run and judges nothing.
+Run `python -m benchmarks.alignment`. It writes its part of `docs/performance.md` (`--print` only prints it) and judges
+nothing. The yardsticks: RapidFuzz's edit operations in C++, which know neither groups nor folded names, are the limit;
+the length of the longest common subsequence by the usual table, as evaluators in Python have it, gives no alignment;
+the slow oracle of the tests does all that is done here.
 """
 
-import random
+import argparse
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
+from benchmarks.alignment_cases import Case, mixed, sample
+from benchmarks.measure import circumstances, exponent, paired, ratio, shown, table, write_part
+from benchmarks.worst_cases import worst_cases
+from stepacc_core import step_accuracy
 from stepacc_core.alignment import align
-from stepacc_core.model import Step
-from stepacc_core.trajectory import Trajectory, parse_trajectory
+from stepacc_core.trajectory import parse_trajectory
 from tests.oracle import oracle
 
-NAMES = [f"tool_{number}" for number in range(50)]
-SECONDS = 1.0
-"""For how long each comparison is repeated."""
-
-Case = tuple[str, Trajectory, list[Step], bool]
-"""What is compared, and whether the oracle can be waited for."""
+_SECONDS = 0.4
+_GROWTH_SIZES = (750, 1_500, 3_000, 6_000, 12_000)
+_GROWTH_EDITS = 20
+_TABLE_UP_TO = 1_000
+"""Steps up to which the tables in Python are waited for; the oracle up to 20."""
 
 
 def main() -> None:
-    """Print one line a case."""
-    print(f"{'case':44} {'align':>12} {'RapidFuzz':>12} {'ratio':>7} {'oracle':>12} {'ratio':>7}")
-    for name, trajectory, observed, small in cases(random.Random(1)):  # noqa: S311 -- seeded on purpose
-        ours = median(partial(align, trajectory, observed))
-        line = f"{name:44} {shown(ours)}"
-        if trajectory.has_groups:
-            line += f" {'-':>12} {'-':>7}"
-        else:
-            theirs = median(partial(rapidfuzz, list(trajectory.elements), [step.name for step in observed]))
-            line += f" {shown(theirs)} {ours / theirs:7.1f}"
-        if small:
-            slow = median(partial(oracle, trajectory, observed))
-            line += f" {shown(slow)} {ours / slow:7.4f}"
-        print(line, flush=True)
+    """Measure, and write or print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--print", action="store_true", help="print the part of the page instead of writing it")
+    options = parser.parse_args()
+    times, growth, worst = times_part(), growth_part(), worst_cases()
+    where = circumstances("python -m benchmarks.alignment", ["rapidfuzz", "numpy", "scipy"])
+    text = f"{where}\n\n{times}\n\n{growth}\n\n{worst}"
+    if options.print:
+        print(text)
+    else:
+        write_part("alignment", text)
 
 
-def cases(rng: random.Random) -> list[Case]:
-    """Return what is compared."""
-    plain = rng.choices(NAMES, k=20)
-    grouped: list[Any] = [*plain[:4], plain[4:7], *plain[7:12], plain[12:16], *plain[16:]]
-    shuffled = [*plain[:4], *plain[6:3:-1], *plain[7:12], *plain[15:11:-1], *plain[16:]]
-    thousand, ten_thousand = rng.choices(NAMES, k=1_000), rng.choices(NAMES, k=10_000)
-    fifty = [rng.choices(NAMES, k=12) for _ in range(50)]
-    many = [rng.sample(NAMES, k=12) for _ in range(800)]
-    many_done = [name for group in many for name in rng.sample(group, k=len(group))]
-    return [
-        case("20 plain, all right", plain, plain, small=True),
-        case("20 plain, three edits", plain, three_edits(plain), small=True),
-        case("20 with two groups, all right", grouped, shuffled, small=True),
-        case("20 with two groups, three edits", grouped, three_edits(shuffled), small=True),
-        case("1,000 plain, 10 % edited", thousand, edited(rng, thousand)),
-        case("10,000 plain, 10 % edited", ten_thousand, edited(rng, ten_thousand)),
-        case("1,000 plain, 10,000 unlike", thousand, rng.choices(NAMES, k=10_000)),
-        case("50 groups of 12, 10,000 unlike", fifty, rng.choices(NAMES, k=10_000)),
-        case("800 groups of 12, shuffled, 10 % edited", many, edited(rng, many_done)),
-    ]
+def times_part() -> str:
+    """Return the table of full results."""
+    lines = []
+    for size in (5, 20, 100, 1_000, 10_000):
+        for groups in (0, 5, 50):
+            if groups * (12 if size >= 100 else 3) > size:
+                continue
+            lines += [times_line(size, groups, rate) for rate in (0.0, 0.1, 0.5)]
+    head = ["steps", "groups", "edits", "result", "alignment", "RapidFuzz", "ratio", "table (LCS)", "ratio", "oracle"]
+    return (
+        "Medians of a full result with metadata, of the alignment in it, and of the yardsticks. A ratio is the median, "
+        "round by round, of the result's time by RapidFuzz's, and of the table's by the result's.\n\n"
+        + table(head, lines)
+    )
 
 
-def case(name: str, expected: list[Any], observed: list[str], *, small: bool = False) -> Case:
-    """Return one case of tools."""
-    return name, parse_trajectory(expected), [Step(tool) for tool in observed], small
+def times_line(size: int, groups: int, rate: float) -> list[str]:
+    """Return one line of the table."""
+    expected, steps = sample(size, groups, rate)
+    trajectory = parse_trajectory(expected)
+    names = [step.name for step in steps]
+    calls: dict[str, Callable[[], object]] = {
+        "result": partial(step_accuracy, expected, steps),
+        "alignment": partial(align, trajectory, steps),
+    }
+    if not groups:
+        calls["RapidFuzz"] = partial(edit_operations, expected, names)
+        if size <= _TABLE_UP_TO:
+            calls["table"] = partial(common_length, expected, names)
+    if size <= 20:
+        calls["oracle"] = partial(oracle, trajectory, steps)
+    times = paired(calls, _SECONDS)
+    cells = [f"{size:,}", str(groups), f"{rate:.0%}", *[median(times, name) for name in ("result", "alignment")]]
+    cells += [median(times, "RapidFuzz"), f"{ratio(times['result'], times['RapidFuzz']):.1f}" if not groups else ""]
+    cells += [median(times, "table"), f"{ratio(times['table'], times['result']):.1f}" if "table" in times else ""]
+    return [*cells, median(times, "oracle")]
 
 
-def three_edits(names: list[str]) -> list[str]:
-    """Return the names with one changed, one added and one lost."""
-    return [*names[:4], "other", *names[5:9], "added", *names[9:14], *names[15:]]
+def median(times: dict[str, list[float]], name: str) -> str:
+    """Return a median for the table, nothing where it was not measured."""
+    return shown(statistics.median(times[name])) if name in times else ""
 
 
-def edited(rng: random.Random, names: list[str]) -> list[str]:
-    """Return the names with a tenth of them changed, lost or doubled with another."""
-    done: list[str] = []
-    for name in names:
-        draw = rng.random()
-        done += [name] if draw > 0.1 else rng.choices(NAMES, k=int(draw * 30))
-    return done
-
-
-def rapidfuzz(expected: list[Any], observed: list[str]) -> object:
+def edit_operations(expected: list[Any], observed: list[str]) -> object:
     """Align as RapidFuzz does, with all operations as objects."""
-    return Levenshtein.opcodes(expected, observed).as_list()
+    return Levenshtein.editops(expected, observed).as_list()
 
 
-def median(call: Callable[[], object]) -> float:
-    """Return the median time of a call in seconds."""
-    times: list[float] = []
-    end = time.perf_counter() + SECONDS
-    while not times or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def common_length(expected: list[Any], observed: list[str]) -> int:
+    """Return the length of the longest common subsequence, by the usual table of which one row is kept."""
+    row = [0] * (len(observed) + 1)
+    for name in expected:
+        before = row
+        row = [0]
+        for column, seen in enumerate(observed):
+            row.append(before[column] + 1 if name == seen else max(before[column + 1], row[column]))
+    return row[-1]
 
 
-def shown(seconds: float) -> str:
-    """Return a time for a column twelve wide."""
-    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:9.1f} {unit:2}"
-    return f"{seconds * 1e6:9.2f} us"
+def growth_part() -> str:
+    """Return the table of exponents."""
+    kinds: list[tuple[str, Callable[[int], Case]]] = [
+        ("plain", lambda size: sample(size, 0, _GROWTH_EDITS / size)),
+        ("50 groups of 12", lambda size: sample(size, 50, _GROWTH_EDITS / size)),
+        ("50 groups of 12, agents and tools of one name", lambda size: mixed(size, 50, _GROWTH_EDITS)),
+    ]
+    lines = []
+    for kind, make in kinds:
+        cases = {str(size): make(size) for size in _GROWTH_SIZES}
+        times = paired({size: partial(step_accuracy, *case) for size, case in cases.items()}, 1.0)
+        medians = [statistics.median(each) for each in times.values()]
+        lines.append([kind, *[shown(each) for each in medians], f"{exponent(_GROWTH_SIZES, medians):.2f}"])
+    return f"How the time of a result grows with the steps, at {_GROWTH_EDITS} edits:\n\n" + table(
+        ["kind", *[f"{size:,}" for size in _GROWTH_SIZES], "exponent"], lines
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ least edit distance where steps may be optional and have argument checks, and sp
 """
 
 from stepacc_core.alignment.edit import Alignment, align
-from stepacc_core.alignment.limits import MAX_CELLS, MAX_WORK
+from stepacc_core.alignment.limits import MAX_CELLS, MAX_STEPS, MAX_WORK
 from stepacc_core.alignment.position import PositionAlignment, align_by_position
 from stepacc_core.alignment.reference import (
     Agreement,
@@ -19,6 +19,7 @@ from stepacc_core.alignment.reference import (
 
 __all__ = [
     "MAX_CELLS",
+    "MAX_STEPS",
     "MAX_WORK",
     "Agreement",
     "Alignment",

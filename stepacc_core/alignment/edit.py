@@ -46,8 +46,9 @@ def align(trajectory: Trajectory, steps: Sequence[Step]) -> Alignment:
     """Align expected with observed steps.
 
     Raises:
-        ScoringError: `too_large` when expected times observed steps exceed `limits.MAX_CELLS`, or when they are so
-            long and so unlike that choosing among the best alignments would take more than `limits.MAX_WORK`.
+        ScoringError: `too_large` when expected times observed steps exceed `limits.MAX_CELLS` or those of one side
+            `limits.MAX_STEPS`, or when they are so long and so unlike that choosing among the best alignments would
+            take more than `limits.MAX_WORK`.
     """
     size = len(steps)
     check_size(trajectory.total_steps, size)

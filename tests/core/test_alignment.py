@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepacc_core.alignment import MAX_CELLS, align
+from stepacc_core.alignment import MAX_CELLS, MAX_STEPS, align
 from stepacc_core.errors import FailureCode, ScoringError
 from stepacc_core.model import Step
 from stepacc_core.trajectory import Trajectory, parse_trajectory
@@ -106,6 +106,13 @@ def test_what_is_too_large_says_so() -> None:
 
     with pytest.raises(ScoringError, match=f"20000 expected against 20000 observed .* {MAX_CELLS} pairs") as caught:
         align(trajectory, [Step("b")] * 20_000)
+
+    assert caught.value.code is FailureCode.TOO_LARGE
+
+
+def test_too_many_steps_on_one_side_say_so() -> None:
+    with pytest.raises(ScoringError, match=f"1 expected against 1000001 observed .* {MAX_STEPS} on one side") as caught:
+        align(parse_trajectory(["a"]), [Step("b")] * 1_000_001)
 
     assert caught.value.code is FailureCode.TOO_LARGE
 
