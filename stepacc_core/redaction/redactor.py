@@ -99,9 +99,11 @@ class Redactor:
             return self._engine.number(value, None if key is None else self._engine.role(key), tally)
         return value
 
-    def _expected(self, value: Any, key: str | None, tally: Counter[str] | None) -> Any:
+    def _expected(self, value: Any, key: str | None, tally: Counter[str] | None, depth: int = 0) -> Any:
+        if isinstance(value, Mapping | list | tuple) and depth >= _DEEPEST:
+            return _TOO_DEEP
         if isinstance(value, list | tuple):
-            return [self._expected(item, key, tally) for item in value]
+            return [self._expected(item, key, tally, depth + 1) for item in value]
         if not isinstance(value, Mapping):
             return self._value(value, key, tally, 0)
         kept: dict[str, Any] = {}
@@ -109,7 +111,7 @@ class Redactor:
             if name in _NO_HASH and isinstance(item, str | int):
                 self._refuse(str(name), item)
             about = key if name in _COMPARATORS and key is not None else str(name)
-            kept[self._engine.key(str(name), tally)] = self._expected(item, about, tally)
+            kept[self._engine.key(str(name), tally)] = self._expected(item, about, tally, depth + 1)
         return kept
 
     def _refuse(self, name: str, item: str | int) -> None:
@@ -131,18 +133,16 @@ class Redactor:
 
     def _gather(self, value: Any, texts: list[str], depth: int) -> bool:
         """Collect the texts of a value; True where something may be found without looking at them."""
+        if depth > _DEEPEST:
+            return True
         if isinstance(value, str):
             texts.append(value)
             return False
         if isinstance(value, Mapping):
-            for name, item in value.items():
-                if not self._engine.is_plain(str(name)):
-                    return True
-                if isinstance(item, str):
-                    texts.append(item)
-                elif self._gather(item, texts, depth + 1):
-                    return True
-            return depth > _DEEPEST
+            return any(
+                not self._engine.is_plain(str(name)) or self._gather(item, texts, depth + 1)
+                for name, item in value.items()
+            )
         if isinstance(value, list | tuple):
-            return depth > _DEEPEST or any(self._gather(item, texts, depth + 1) for item in value)
+            return any(self._gather(item, texts, depth + 1) for item in value)
         return isinstance(value, int) and _CARDS[0] < value < _CARDS[1] and is_card(str(value))

@@ -13,6 +13,8 @@ from typing import Any
 
 _LONGEST_LITERAL = 100_000
 """Characters of a Python literal that are read, as by the readers of traces."""
+_DEEPEST_LITERAL = 50
+"""Levels of one; Python's parser may break on more."""
 _UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError)
 
 _JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?[0-9][0-9.eE+-]*', re.DOTALL)
@@ -45,7 +47,7 @@ def redacted_structure(text: str, value: RedactValue, key: RedactKey) -> str | N
         key: what redacts a key.
     """
     stripped = text.strip()
-    if len(stripped) < 2 or (stripped[0], stripped[-1]) not in (("{", "}"), ("[", "]"), ('"', '"'), ("(", ")")):  # noqa: PLR2004
+    if len(stripped) < 2 or (stripped[0], stripped[-1]) not in (("{", "}"), ("[", "]"), ('"', '"')):  # noqa: PLR2004
         return None
     try:
         json.loads(stripped)
@@ -55,13 +57,21 @@ def redacted_structure(text: str, value: RedactValue, key: RedactKey) -> str | N
 
 
 def _literal(text: str, stripped: str, value: RedactValue, key: RedactKey) -> str | None:
-    if len(stripped) > _LONGEST_LITERAL:
+    if stripped[0] == '"' or len(stripped) > _LONGEST_LITERAL or _depth(stripped) > _DEEPEST_LITERAL:
         return None
     try:
         ast.literal_eval(stripped)
     except _UNREADABLE:
         return None
     return _walked(text, _PYTHON_TOKENS, ast.literal_eval, repr, value, key)
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for found in _PYTHON_TOKENS.finditer(text):
+        depth += (found[0] in _OPENING) - (found[0] in _CLOSING)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _walked(  # noqa: PLR0913, PLR0917 (a syntax is its tokens, its reader and its writer)
@@ -88,7 +98,10 @@ def _walked(  # noqa: PLR0913, PLR0917 (a syntax is its tokens, its reader and i
         elif written_as == ",":
             place.at_key = place.in_object
         else:
-            given = read(written_as)
+            try:
+                given = read(written_as)
+            except _UNREADABLE:  # a part of a number such as 1_000
+                continue
             if place.at_key and isinstance(given, str):
                 place.key = given
                 kept: Any = key(given)

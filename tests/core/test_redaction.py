@@ -168,6 +168,29 @@ def test_the_id_of_a_carried_log_record_tells_nothing_of_its_content() -> None:
     assert REDACTOR.span(redacted) == redacted
 
 
+def test_what_is_odd_is_gone_over_all_the_same() -> None:
+    deep: Any = "ann@example.org"
+    for _ in range(3_000):
+        deep = [deep]
+    odd = {
+        "deep": deep,
+        "nested text": "[" * 5_000 + "'ann@example.org'" + "]" * 5_000,
+        "numbers": "{'a': 1_010, 'b': 0x1F, 'c': 1e5j, 'to': 'ann@example.org'}",
+        "half a pair": "\ud800 ann@example.org",
+        "escapes": '{"a": "\\ud800", "to": "ann@example.org"}',
+        "bytes": "{'to': b'ann@example.org', 'raw': r'ann@example.org'}",
+        "cut": '{"to": "ann@example.org", "then": [1, 2',
+        "lines": '{"to": "ann@example.org"}\n{"to": "bob@example.org"}',
+        "tuple": ("ann@example.org", float("nan"), None),
+    }
+    given = span(attributes=odd, events=(RawEvent("", None, odd),), status_message="\ud800 ann@example.org")
+
+    redacted = REDACTOR.span(given)
+
+    assert "example.org" not in repr(redacted)
+    assert REDACTOR.span(redacted) == redacted
+
+
 # marks
 
 
