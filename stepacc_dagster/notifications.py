@@ -21,7 +21,7 @@ class FailedRun:
 
     Attributes:
         source: whose run it was.
-        metric: name of its metric; of several those whose step failed, or all, with a comma between.
+        metric: name of its metric; of several those whose step failed, or all it had, with a comma between.
         metric_version: version of its metric, or versions as above.
         run_id: the run in Dagster.
         first: its first partition, and `last` its last; None where it had none.
@@ -108,7 +108,9 @@ def _failed_run(context: dg.RunFailureSensorContext, source: Source, evaluators:
     error = context.failure_event.message or "no reason given"
     failed = list(context.get_step_failure_events())
     steps = {event.step_key for event in failed}
+    asked = run.tags.get("stepacc/metric", "").split(",")
     manifests = [evaluator.metric.manifest for evaluator in evaluators]
+    manifests = [manifest for manifest in manifests if manifest.name in asked] or manifests
     manifests = [manifest for manifest in manifests if score_op(source, manifest) in steps] or manifests
     for event in failed:
         data = event.step_failure_data
