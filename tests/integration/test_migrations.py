@@ -20,6 +20,7 @@ from stepacc_dagster.storage import (  # noqa: F401 (they describe the tables)
     tables,
     views,
     work_tables,
+    write_backs,
 )
 from stepacc_dagster.storage.columns import metadata
 
