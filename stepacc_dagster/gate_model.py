@@ -33,6 +33,7 @@ class GateModel(dg.Model, dg.Resolvable):
     ] = None
     margin: Annotated[float, described("By how much the mean may fall below the baseline.", 0.02)] = 0.0
     alpha: Annotated[float, described("Chance of failing the baseline where nothing fell.", 0.05)] = 0.05
+    all_tasks: Annotated[bool, described("Every task of the baseline must have a score now.", True)] = False  # noqa: FBT003
     shared_references: Annotated[
         bool,
         described("Compare only what has the expectation that it had in the baseline.", True),  # noqa: FBT003

@@ -22,6 +22,7 @@ class GateSettings:
         baseline: name of a baseline that the scores must be no worse than, beyond noise.
         margin: by how much they may fall below it.
         alpha: chance of failing the baseline where nothing fell.
+        all_tasks: whether every task of the baseline must have a score now.
         shared_references: compare only what has the expectation that it had in the baseline.
         blocking: whether what lies downstream of the scores waits for the gate, and is not made where it fails.
 
@@ -39,6 +40,7 @@ class GateSettings:
     baseline: str | None = None
     margin: float = 0.0
     alpha: float = 0.05
+    all_tasks: bool = False
     shared_references: bool = False
     blocking: bool = False
 
@@ -60,5 +62,6 @@ class GateSettings:
             against_baseline=self.baseline is not None,
             margin=self.margin,
             alpha=self.alpha,
+            all_tasks=self.all_tasks,
             shared_references=self.shared_references,
         )

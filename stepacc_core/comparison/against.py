@@ -16,6 +16,7 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
     *,
     alpha: float,
     margin: float,
+    all_tasks: bool,
     shared_references: bool,
 ) -> tuple[AgainstBaseline | None, Outcome]:
     """Compare scores with a baseline, and say what came of it.
@@ -40,6 +41,9 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
             "compare only what has the same expectation (`--shared-references`)"
         )
         return against, _outcome("refused", reason, value, margin)
+    if all_tasks and against.missing_tasks:
+        reason = f"of {_missing(against)} of baseline {baseline.name} nothing is scored now"
+        return against, _outcome("failed", reason, value, margin)
     return against, _outcome(*_judged(baseline, against, margin), value, margin)
 
 
@@ -52,7 +56,7 @@ def _judged(baseline: Baseline, against: AgainstBaseline, margin: float) -> tupl
     if change is None or p is None:
         return "failed", f"no score has a counterpart in baseline {baseline.name}, of its traces or of its tasks"
     noun = "trace or session" if against.pairing.by == "occurrence" else "task"
-    told = f"{number(change)} on average over {_pairs(len(against.pairing.pairs), noun)}"
+    told = f"{number(change)} on average over {_pairs(len(against.pairing.pairs), noun)} ({_compared(against)})"
     fell = f"the scores fell by {told.lstrip('-')} since baseline {baseline.name}"
     within = f" (p = {p:.2g}, one-sided)"
     if p <= against.alpha:
@@ -72,6 +76,19 @@ def _judged(baseline: Baseline, against: AgainstBaseline, margin: float) -> tupl
 
 def _beside(margin: float) -> str:
     return f" and the margin of {margin:g}" if margin else ""
+
+
+def _compared(against: AgainstBaseline) -> str:
+    """Say how many of the scores were compared, and of which tasks there was none to compare."""
+    pairing = against.pairing
+    compared = sum(len(pair.after) for pair in pairing.pairs)
+    apart = sum(len(pair.after) for pair in pairing.other_reference)
+    told = f"{compared} of {some(compared + apart + len(pairing.after_only) + against.repeated, 'score')}"
+    return f"{told}, none of {_missing(against)}" if against.missing_tasks else told
+
+
+def _missing(against: AgainstBaseline) -> str:
+    return f"{'task' if len(against.missing_tasks) == 1 else 'tasks'} {listed(against.missing_tasks)}"
 
 
 def _pairs(count: int, noun: str) -> str:

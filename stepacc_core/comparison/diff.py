@@ -28,8 +28,9 @@ class Changed:
     Attributes:
         flip: `broke` where only the first side passes, `mended` where only the second does; None where neither, or
             both.
-        before: the evaluation that stands for the first side: of several runs the one closest to their mean.
-        after: that of the second.
+        before: the evaluation that stands for the first side: of several runs the best where the score fell, the worst
+            where it rose.
+        after: that of the second: the worst where the score fell, the best where it rose.
         causes: why these two differ.
     """
 
@@ -173,10 +174,9 @@ def _changed(pair: Pair, before: Selection, after: Selection, passes_at: float) 
         flip = "broke"
     elif passed == [False, True]:
         flip = "mended"
-    first, second = (
-        min(side, key=lambda each: (abs((each.score or 0.0) - mean), each.partition_id))
-        for side, mean in zip((pair.before, pair.after), pair.means, strict=True)
-    )
+    sign = 1 if pair.change > 0 else -1
+    first = min(pair.before, key=lambda each: (sign * (each.score or 0.0), each.partition_id))
+    second = min(pair.after, key=lambda each: (-sign * (each.score or 0.0), each.partition_id))
     return Changed(pair, flip, first, second, causes(first, second, before, after))
 
 

@@ -23,6 +23,7 @@ class Criteria:
         against_baseline: whether the scores must be no worse than a baseline beyond noise.
         margin: by how much they may fall below the baseline, in units of the score, 0 or more.
         alpha: chance of failing the baseline where nothing fell; above 0, at most 0.5.
+        all_tasks: whether every task of the baseline must have a score now.
         shared_references: compare what has the same expectation as in the baseline and leave out the rest, instead of
             refusing.
 
@@ -37,6 +38,7 @@ class Criteria:
     against_baseline: bool = False
     margin: float = 0.0
     alpha: float = 0.05
+    all_tasks: bool = False
     shared_references: bool = False
 
     def __post_init__(self) -> None:
@@ -134,6 +136,7 @@ def decide(criteria: Criteria, evidence: Evidence, baseline: Baseline | None = N
             evidence.observations,
             alpha=criteria.alpha,
             margin=criteria.margin,
+            all_tasks=criteria.all_tasks,
             shared_references=criteria.shared_references,
         )
         told = [outcome]

@@ -58,7 +58,7 @@ def _sentences(found: Diff) -> Iterator[str]:
         yield f"Mean change over {pairs}: {_told(found.change)}."
         yield (
             f"{rose} rose, {fell} fell, {len(found.pairing.pairs) - rose - fell} stayed; "
-            f"{found.flipped('mended')} of them pass now and did not, {found.flipped('broke')} no longer do."
+            f"newly passing: {found.flipped('mended')}, no longer passing: {found.flipped('broke')}."
         )
     if found.other_change:
         yield (

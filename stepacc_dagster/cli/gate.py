@@ -34,6 +34,7 @@ _share = click.FloatRange(0, 1)
 @click.option("--baseline", "baseline_name", metavar="NAME", help="No worse than this baseline beyond noise.")
 @click.option("--margin", type=_share, default=0.0, show_default=True, help="By how much the mean may fall below it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of failing where nothing fell.")
+@click.option("--all-tasks", is_flag=True, help="Every task of the baseline must have a score now.")
 @click.option("--shared-references", is_flag=True, help="Compare only what has the baseline's expectation still.")
 @click.option(
     "--junit", "junit_file", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML to this file."
@@ -59,6 +60,7 @@ def gate(  # noqa: PLR0913, PLR0917 (a command's options)
     junit_file: Path | None,
     *,
     no_forbidden: bool,
+    all_tasks: bool,
     shared_references: bool,
     as_json: bool,
 ) -> None:
@@ -84,6 +86,7 @@ def gate(  # noqa: PLR0913, PLR0917 (a command's options)
             against_baseline=baseline_name is not None,
             margin=margin,
             alpha=alpha,
+            all_tasks=all_tasks,
             shared_references=shared_references,
         )
         wanted = Wanted(source_or_only(source), metric, metric_version, config_hash, partition_type, first, last)

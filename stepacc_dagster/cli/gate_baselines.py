@@ -86,7 +86,11 @@ def list_(source: str | None, *, as_json: bool) -> None:
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     columns = ("source", "name", "revision", "metric", "version", "config", "windows", "scores", "mean", "set")
     for column in columns:
-        table.add_column(column, justify="right" if column in {"revision", "scores", "mean"} else "left")
+        table.add_column(
+            column,
+            justify="right" if column in {"revision", "scores", "mean"} else "left",
+            no_wrap=column in {"name", "metric"},
+        )
     for each in found:
         values = (
             each.source,

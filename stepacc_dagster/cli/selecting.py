@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stepacc_core.comparison.choosing import NEWEST, OLDEST, Chosen, Wanted
 from stepacc_core.errors import StepaccError
-from stepacc_dagster.cli.output import note, printable
+from stepacc_dagster.cli.output import counted, note, printable
 from stepacc_dagster.failures import sentence
 from stepacc_dagster.gating import find_selection
 
@@ -56,8 +56,5 @@ def chosen(connection: sa.Connection, wanted: Wanted, newest: int | None = None)
     """Return the one selection that is asked for, and note what of another type it leaves out."""
     found = find_selection(connection, wanted, newest)
     for kind, count in found.others.items():
-        note(
-            f"{printable(wanted.source)}: {count} evaluations of {kind}s are left out; `--type {kind}` takes these "
-            "instead."
-        )
+        note(f"Left out of {printable(str(found.selection))}: {counted(count, kind)}, which `--type {kind}` takes.")
     return found

@@ -1,6 +1,7 @@
 """Pairs, intervals and tests of two sides of scores."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import comb, isclose
 
@@ -12,11 +13,12 @@ from scipy import stats
 
 from stepacc_core.comparison.baselines import compare
 from stepacc_core.comparison.causes import causes
+from stepacc_core.comparison.diff import diff
 from stepacc_core.comparison.intervals import change_over
 from stepacc_core.comparison.observations import Counts, Observation, Selection
 from stepacc_core.comparison.pairing import Pair, pair_occurrences, pair_tasks
 from stepacc_core.comparison.permutation import Stratum, p_of_drop, smallest_p
-from stepacc_core.errors import ResultError
+from stepacc_core.errors import ConfigError, ResultError
 
 SIDE = Selection("shop", "agent.step_accuracy", "1.0.0", "aaaa", "trace")
 
@@ -137,6 +139,25 @@ def test_causes_name_what_differs_and_blame_a_version_only_where_nothing_else_do
     assert causes(old, run("a", 1.0, steps_hash="t"), SIDE, newer) == ("steps",)
     assert causes(old, run("a", 1.0, None, "other", steps_hash="t"), SIDE, newer) == ("reference", "steps")
     assert causes(old, run("a", 1.0, steps_hash="s"), SIDE, SIDE) == ("unknown",)
+
+
+def test_of_the_runs_of_a_task_those_stand_for_it_that_show_the_change() -> None:
+    later = Selection("shop", "agent.step_accuracy", "1.0.0", "aaaa", "trace", "2026-11-02", "2026-11-02")
+    earlier = Selection("shop", "agent.step_accuracy", "1.0.0", "aaaa", "trace", "2026-11-01", "2026-11-01")
+    fell = [*runs("fell", "x", 1.0, 0.5)], [*runs("fell", "y", 0.75, 0.25)]
+    rose = [*runs("rose", "x", 0.5, 0.0)], [*runs("rose", "y", 0.5, 1.0)]
+
+    found = diff(earlier, later, [*fell[0], *rose[0]], [*fell[1], *rose[1]], passes_at=0.75)
+
+    assert [(each.pair.name, each.before.score, each.after.score, each.flip) for each in found.changed] == [
+        ("rose", 0.0, 1.0, "mended"),
+        ("fell", 1.0, 0.25, "broke"),
+    ]
+    assert found.differs == ("windows",)
+    with pytest.raises(ConfigError, match="The sides share windows"):
+        diff(earlier, replace(earlier, last="2026-11-03"), [], [])
+    with pytest.raises(ConfigError, match="Both sides are shop"):
+        diff(earlier, earlier, [], [])
 
 
 def pairs_of(changes: Sequence[float]) -> list[Pair]:

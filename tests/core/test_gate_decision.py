@@ -121,7 +121,8 @@ def test_a_drop_beyond_noise_fails_and_one_within_passes() -> None:
     failed = against(before, worse)
     assert not failed.passed
     assert failed.reason.startswith(
-        "The gate failed: the scores fell by 0.750 on average over 5 tasks since baseline good, which is beyond noise"
+        "The gate failed: the scores fell by 0.750 on average over 5 tasks (20 of 20 scores) since baseline good, "
+        "which is beyond noise"
     )
     passed = against(before, noisy)
     assert passed.passed
@@ -176,6 +177,19 @@ def test_a_revised_expectation_is_refused_unless_it_is_to_be_left_out() -> None:
     assert "the expectation of b was revised since baseline good was set" in refused.reason
     assert "`--shared-references`" in refused.reason
     assert against(before, now, shared_references=True).passed
+
+
+def test_tasks_of_the_baseline_without_a_score_are_named_and_fail_where_that_is_asked() -> None:
+    before = [*runs("a", "x", 1.0), *runs("gone", "x", 1.0)]
+    now = [*runs("a", "y", 1.0), *runs("new", "y", 0.0, 0.0)]
+
+    passed = against(before, now)
+    assert passed.reason == (
+        "The gate passed: 3 traces scored; the scores changed by +0.000 on average over 1 task (1 of 3 scores, none of "
+        "task gone) since baseline good."
+    )
+    failed = against(before, now, all_tasks=True)
+    assert failed.reason == "The gate failed: of task gone of baseline good nothing is scored now."
 
 
 def test_scores_without_a_counterpart_in_the_baseline_do_not_pass() -> None:

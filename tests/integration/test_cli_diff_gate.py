@@ -116,6 +116,29 @@ def test_time_ranges_are_paired_task_by_task() -> None:
     assert found["other_reference"]["names"] == ["order"]
 
 
+def test_sources_are_paired_task_by_task_and_what_else_differs_is_named(shop: sa.Engine) -> None:
+    columns = (
+        "partition_type, partition_id, task_id, metric, metric_version, config_hash, reference_hash, status, score"
+    )
+    copied = f"""
+        INSERT INTO stepacc.scores (source, window_key, {columns})
+        SELECT 'next', window_key, {columns} FROM stepacc.current_scores
+        WHERE metric_version = '2.0.0' AND window_key = :day AND status = 'scored'
+    """  # noqa: S608 (names of this test)
+    with shop.begin() as connection:
+        connection.execute(sa.text(copied), {"day": TUESDAY})
+    try:
+        code, found = asked("diff", "source=support,version=2.0.0,to=2025-11-03", "source=next,version=2.0.0")
+        said = stepacc("diff", "source=support,version=2.0.0,to=2025-11-03", "source=next", "--limit", "0")
+    finally:
+        with shop.begin() as connection:
+            connection.execute(sa.text("DELETE FROM stepacc.scores WHERE source = 'next'"))
+
+    assert (code, found["paired_by"], found["differs"]) == (0, "task", ["source", "windows"])
+    assert found["change"]["mean"] == pytest.approx(-(5 + 2 / 3) / 6)
+    assert "The sides differ in source and windows, so a change cannot be put down to one of these." in said.out
+
+
 def test_people_see_the_sides_the_change_and_two_pictures_side_by_side() -> None:
     said = stepacc("diff", "version=1.0.0", "version=2.0.0", "--source", SOURCE, "--limit", "1")
 
@@ -222,7 +245,9 @@ def test_scores_that_fell_beyond_noise_fail_the_gate_once_the_revised_task_is_le
 
     code, worse = gated(*tuesday, "--shared-references")
     assert (code, worse["criteria"][-1]["status"]) == (1, "failed")
-    assert worse["reason"].startswith("The gate failed: the scores fell by 0.944 on average over 1 task since baseline")
+    assert worse["reason"].startswith(
+        "The gate failed: the scores fell by 0.944 on average over 1 task (6 of 7 scores) since baseline monday"
+    )
     assert worse["comparison"]["p"] == pytest.approx(1 / 924)
     assert (worse["comparison"]["paired_by"], worse["comparison"]["other_reference"]) == ("task", ["order"])
 
