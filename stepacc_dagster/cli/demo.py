@@ -9,6 +9,7 @@ from sqlalchemy.engine import make_url
 from stepacc_core.__main__ import worked_example
 from stepacc_core.picture import picture
 from stepacc_dagster.cli.output import emit_json, json_option, note, out
+from stepacc_dagster.cli.pictures import show_picture
 from stepacc_dagster.cli.score_table import score_table
 from stepacc_dagster.database import database_url, open_database
 from stepacc_dagster.demo.run import DemoOutcome, run_demo
@@ -49,7 +50,7 @@ def _show(outcome: DemoOutcome) -> None:
     out().print(score_table(outcome.scores, "agent.step_accuracy 2.0.0"))
     if worst := _most_telling(outcome.scores):
         click.echo(f"\nThe alignment of trace {worst.partition_id}, score {worst.score:.3f}:\n")
-        out().print(picture(worst.metadata))
+        show_picture(picture(worst.metadata))
     click.echo("\nThe worked example of the metric, one stray step at the front:\n")
     click.echo(worked_example())
     click.echo(

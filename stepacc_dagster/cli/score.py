@@ -14,11 +14,13 @@ from stepacc_core.annotations import Annotation, annotation_in_force
 from stepacc_core.metrics import Evaluation, build_config, evaluate
 from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_core.model import AnnotationRef, Member, PartitionType, Result
+from stepacc_core.picture import has_alignment, picture
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.cli.annotation_input import read_annotations
 from stepacc_dagster.cli.files import all_partitions, files_argument, parse_setting, read_trace_files, report_problems
 from stepacc_dagster.cli.metrics import refused_as_usage
-from stepacc_dagster.cli.output import emit_json, json_option, note
+from stepacc_dagster.cli.output import emit_json, json_option, note, printable
+from stepacc_dagster.cli.pictures import show_picture
 from stepacc_dagster.cli.reading_options import Reading, reading_options
 
 _ALL_TYPES: tuple[PartitionType, ...] = get_args(PartitionType)
@@ -43,6 +45,7 @@ _ALL_TYPES: tuple[PartitionType, ...] = get_args(PartitionType)
     type=click.Choice(["trace", "session"]),
     help="What to score; of traces, what the annotations speak of, else traces, where left out.",
 )
+@click.option("--picture", "drawn", is_flag=True, help="Draw each alignment, instead of JSON.")
 @reading_options
 @json_option
 def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
@@ -53,10 +56,11 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     settings: tuple[str, ...],
     partition_types: tuple[PartitionType, ...],
     *,
+    drawn: bool,
     reading: Reading,
-    as_json: bool,  # noqa: ARG001 (every command has it; this one writes JSON lines in any case)
+    as_json: bool,
 ) -> None:
-    """Score FILES and print one JSON object a line.
+    """Score FILES and print one JSON object a line, or with --picture the alignments.
 
     FILES hold OTLP as JSON lines or protobuf (log records beside their spans), JSON exports of LangSmith, Langfuse or
     ATIF, or canonical partitions, also gzipped; - stands for standard input. Exit code 1: something could not be read,
@@ -78,11 +82,23 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     for partition in _annotated([*made, *read], annotations, key):
         evaluation = evaluate(scorer, apply_policy(partition, reading.policy), config)
         statuses[evaluation.result.status] += 1
-        emit_json(_row(partition, evaluation, scorer.manifest.name, scorer.manifest.version))
+        if drawn and not as_json:
+            _draw(partition, evaluation.result)
+        else:
+            emit_json(_row(partition, evaluation, scorer.manifest.name, scorer.manifest.version))
     counts = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(statuses.items()))
     note(counts or "There is nothing to score in these files.")
     report_problems(found.problems)
     sys.exit(1 if found.problems or statuses["failed"] else 0)
+
+
+def _draw(partition: CanonicalPartition, result: Result) -> None:
+    """Print the score of an occurrence and its alignment, or why there is none."""
+    said = result.error or result.reason if result.score is None else f"score {result.score:.3f}"
+    click.echo(f"{partition.partition_type} {printable(partition.partition_id)}: {printable(str(said))}")
+    if has_alignment(result.metadata):
+        show_picture(picture(result.metadata))
+    click.echo()
 
 
 def _annotated(
