@@ -11,8 +11,11 @@ import sqlalchemy as sa
 import yaml
 from click.testing import CliRunner
 
+from stepacc_core.annotation_files import parse_annotations
 from stepacc_core.summaries import SummarySettings
 from stepacc_dagster.cli import main
+from stepacc_dagster.definitions import load_sources
+from stepacc_dagster.evaluators import evaluators_of
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.erasure import Request, StagedErasure, erase_staged
 from stepacc_dagster.storage.score_rows import ScoreRow
@@ -23,6 +26,8 @@ from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, day
 PAGE = (Path(__file__).parents[2] / "docs" / "summaries.md").read_text()
 STEPS = SummarisedMetric("agent.step_accuracy", "agent.step_accuracy", 1.0, lower_is_better=False)
 KS = (1, 2)
+YAML = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+"""The YAML of the page: settings, annotations and a source."""
 
 
 def run(ident: str, score: float | None, task: str | None = "refund", **fields: Any) -> ScoreRow:
@@ -158,7 +163,7 @@ def test_erasing_a_run_removes_the_summaries_of_its_task(migrated_engine: sa.Eng
 def test_the_command_shows_what_the_scores_amount_to_now(
     migrated_engine: sa.Engine, migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)[0])
+    settings = yaml.safe_load(YAML[0])
     settings["summaries"]["pass_thresholds"].pop("trajectory_match.f1")  # of a metric that this source has not
     attributes = {"source": SOURCE, "start_date": "2025-11-01", **settings}
     (tmp_path / "defs.yaml").write_text(
@@ -179,6 +184,14 @@ def test_the_command_shows_what_the_scores_amount_to_now(
     assert "There is no run of task 'none' to summarise" in nothing.output
     unknown = CliRunner().invoke(main, ["summaries", "--metric", "agent.none"])
     assert (unknown.exit_code, "is not scored by `agent.none`" in unknown.output) == (1, True)
+
+
+def test_the_files_of_the_page_are_taken(tmp_path: Path) -> None:
+    [annotation] = parse_annotations(YAML[1], "yaml", name="summaries.md")
+    assert (annotation.key, annotation.target.id) == ("reference_trajectories", "refund_damaged_item")
+    (tmp_path / "defs.yaml").write_text(YAML[2])
+    [source] = load_sources(tmp_path)
+    assert [evaluator.name for evaluator in evaluators_of(source)] == ["agent.step_accuracy", "agent.trajectory_match"]
 
 
 def test_the_query_of_the_page_runs(migrated_engine: sa.Engine) -> None:
