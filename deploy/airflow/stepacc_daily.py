@@ -27,7 +27,10 @@ with DAG(
         "retry_delay": timedelta(minutes=2),
         "retry_exponential_backoff": True,
         "execution_timeout": timedelta(hours=1),
-        "env": {"STEPACC_DATABASE_URL": "{{ conn.stepacc_database.get_uri() }}"},
+        "env": {
+            "STEPACC_DATABASE_URL": "{{ conn.stepacc_database.get_uri() }}",
+            "STEPACC_REDACTION_KEY": "{{ conn.stepacc_redaction.password }}",
+        },
         "append_env": True,
     },
 ):
