@@ -12,6 +12,7 @@ from stepacc_core._version import __version__
 
 _HOMES = {
     "AssetSettings": "stepacc_dagster.asset_settings",
+    "MetricChoice": "stepacc_dagster.sources",
     "Source": "stepacc_dagster.sources",
     "StepAccuracyComponent": "stepacc_dagster.component",
     "StepaccDatabase": "stepacc_dagster.resources",
@@ -22,6 +23,7 @@ _HOMES = {
 
 __all__ = [
     "AssetSettings",
+    "MetricChoice",
     "Source",
     "StepAccuracyComponent",
     "StepaccDatabase",

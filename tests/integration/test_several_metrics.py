@@ -6,13 +6,18 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from stepacc_core.metrics import registry
+from stepacc_core.model import Member, Result
+from stepacc_dagster.errors import ScorerError
+from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.local.evaluation import LocalEvaluation
+from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import MetricChoice, Source
-from stepacc_dagster.storage.annotations import Added, AnnotationEntry, add_annotations
+from stepacc_dagster.storage.annotations import Added, AnnotationEntry, add_annotations, withdraw
 from stepacc_dagster.storage.summaries import TaskSummary, task_summaries_of
 from tests.integration.conftest import Server
 from tests.integration.evaluation_access import Workshop, open_workshop, support_source, values
-from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, WEDNESDAY, agent_trace
+from tests.integration.evaluation_samples import MONDAY, SOURCE, TUESDAY, WEDNESDAY, ToyMetric, agent_trace, day
 from tests.integration.following_access import Follower
 
 STEPS, MATCH = "agent.step_accuracy", "agent.trajectory_match"
@@ -183,3 +188,33 @@ def test_new_traces_are_ingested_once_and_scored_by_all_metrics(scored: Workshop
 
 def _follower(workshop: Workshop) -> Follower:
     return Follower(workshop, metrics=BOTH)
+
+
+def test_withdrawn_references_retire_every_member_where_the_unannotated_are_skipped(scored: Workshop) -> None:
+    follower = Follower(scored, metrics=BOTH, partition_types={"trace": "skip"})
+    follower.settle()
+    with scored.engine.begin() as connection:
+        withdraw(connection, SOURCE, "task", "refund", key="reference_trajectories")
+    asked = follower.settle()
+    assert {run.request.tags["stepacc/metric"] for run in asked} == {MATCH}
+    current = scored.rows("SELECT DISTINCT metric FROM stepacc.current_scores")
+    assert [row.metric for row in current] == [STEPS]
+    assert summaries(scored, "trajectory_match.passed") == []
+    assert len(summaries(scored, STEPS)) == 1
+
+
+@pytest.mark.parametrize("given", [("toy.one",), ("toy.two", "toy.one"), ("toy.one", "toy.two", "toy.three")])
+def test_members_that_the_manifest_does_not_name_are_refused_and_nothing_is_stored(
+    scored: Workshop, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+) -> None:
+    name = f"toy.of_{len(given)}"
+    metric = ToyMetric(
+        name, lambda _: Result("scored", 1.0, family=tuple(Member(each, "scored", 1.0) for each in given))
+    )
+    family = {"family": ("toy.one", "toy.two"), "headline": "toy.two"}
+    metric.manifest = metric.manifest.model_copy(update=family)
+    monkeypatch.setitem(registry._METRICS, (name, "0.1.0"), metric)
+    source = support_source(metric=MetricChoice(name))
+    with pytest.raises(ScorerError, match=r"give those of the manifest's family, \['toy.one', 'toy.two'\], in order"):
+        score_window(scored.engine, source, evaluator_of(source), day(MONDAY), "a run")
+    assert scored.rows("SELECT 1 FROM stepacc.scores WHERE metric LIKE 'toy.%'") == []
