@@ -20,8 +20,11 @@ PICTURE_CSS = """\
 .sa-picture .sa-step { border-left: 3px solid var(--sa-op, var(--sa-other)); padding-left: .4em; }
 .sa-picture .sa-step > span { display: block; }
 .sa-picture .sa-op { font-weight: bold; color: var(--sa-op, var(--sa-other)); }
-.sa-picture .sa-nothing { color: var(--sa-line); }
-.sa-picture .sa-fold { align-self: center; color: var(--sa-line); }
+.sa-picture .sa-group ol { margin: 0; }
+.sa-picture .sa-sides, .sa-picture .sa-nothing, .sa-picture .sa-fold { color: var(--sa-other); }
+.sa-picture .sa-sides > span { display: block; }
+.sa-picture .sa-sides > span:empty::before { content: "\\a0"; }
+.sa-picture .sa-fold { align-self: center; }
 .sa-picture .sa-trace, .sa-picture .sa-count { margin: .3em 0; }
 .sa-picture .sa-arguments { font-size: .92em; }
 .sa-picture .sa-match { --sa-op: var(--sa-match); }
@@ -32,6 +35,8 @@ PICTURE_CSS = """\
 """
 """Style of the fragments, for light and dark; every rule is below the class `sa-picture`."""
 
+_SIDES = '<li class="sa-sides"><span>expected</span><span></span><span>observed</span></li>'
+
 
 def html_of(shown: tuple[Shown, ...], count: str) -> str:
     """Return a fragment in which everything from a trace is escaped and kept from turning the text around it."""
@@ -39,7 +44,7 @@ def html_of(shown: tuple[Shown, ...], count: str) -> str:
     for trace, stretch in groupby(shown, key=lambda row: row.trace):
         if trace is not None:
             parts.append(f'<p class="sa-trace">trace {_text(trace)}</p>')
-        parts += ["<ol>", *_entries(stretch), "</ol>"]
+        parts += ["<ol>", _SIDES, *_entries(stretch), "</ol>"]
     parts += [f'<p class="sa-count">{escape(count)}</p>', "</div>"]
     return "".join(parts)
 

@@ -154,7 +154,7 @@ def test_html_says_what_the_text_says() -> None:
     metadata = step_accuracy(["a", ["b", "c"], "<d>"], [Step(name) for name in ["a", "c", "x"]]).metadata
 
     assert Fragment(picture_html(metadata)).text == [
-        *("a", "= ", "a", "c", "= ", "c", "b", "- missing", "·", "<d>", "~ other", "x"),
+        *("expected", "observed", "a", "= ", "a", "c", "= ", "c", "b", "- missing", "·", "<d>", "~ other", "x"),
         "2 of 4 expected steps match, 1 other, 1 missing, edit distance 2",
     ]
     assert '<li class="sa-group" title="in any order">' in picture_html(metadata)
