@@ -17,6 +17,7 @@ from stepacc_dagster.catalog import (
     score_op,
     score_specs,
     summaries_spec,
+    written_back_spec,
 )
 from stepacc_dagster.checks import check_results, check_specs
 from stepacc_dagster.evaluators import Evaluator, evaluators_of, summarised_metrics
@@ -37,6 +38,8 @@ from stepacc_dagster.stores.errors import UnfollowableError
 from stepacc_dagster.tally import WindowTally
 from stepacc_dagster.upstream import Upstream, upstream
 from stepacc_dagster.windows import Window
+from stepacc_dagster.writeback.run import write_back, written_kinds
+from stepacc_dagster.writeback.settings import WriteBackSettings
 
 
 def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
@@ -153,6 +156,33 @@ def build_report_asset(
     return report
 
 
+def build_write_back_asset(
+    source: Source,
+    settings: WriteBackSettings,
+    keys: SourceKeys,
+    key: dg.AssetKey,
+    evaluators: Sequence[Evaluator],
+) -> dg.AssetsDefinition:
+    """Build the asset that writes scores back to where the traces came from.
+
+    A score that the server refuses is told in metadata and log and does not fail the run; it is sent again by the next.
+    """
+
+    @dg.multi_asset(
+        name=f"{source.name}__written_back",
+        specs=[written_back_spec(source, settings, keys, key, written_kinds(settings, evaluators))],
+        required_resource_keys={resource_key(source)},
+    )
+    def written_back(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        with _database(context, source) as engine, _told_to_dagster(context, source):
+            result = write_back(engine, source, settings, evaluators, context.log.info)
+        for problem in result.problems:
+            context.log.warning("%s", problem)
+        return dg.MaterializeResult(key, metadata=run_metadata.written_back_metadata(result))
+
+    return written_back
+
+
 def build_evaluation_assets(
     source: Source, evaluators: Sequence[Evaluator] | None = None
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
@@ -167,12 +197,18 @@ def build_evaluation_assets(
     evaluators = evaluators or evaluators_of(source)
     refuse_asset_settings(source)
     keys = SourceKeys(source, evaluators)
+    written_back = (
+        []
+        if source.write_back is None or keys.written_back is None
+        else [build_write_back_asset(source, source.write_back, keys, keys.written_back, evaluators)]
+    )
     return [
         *external_specs(source, keys),
         build_ingest_asset(source, keys),
         *(build_score_assets(source, keys, evaluator) for evaluator in evaluators),
         build_summaries_asset(source, keys, evaluators),
         *([] if keys.report is None else [build_report_asset(source, keys, keys.report, evaluators)]),
+        *written_back,
     ]
 
 

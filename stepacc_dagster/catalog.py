@@ -15,6 +15,7 @@ from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_core.summaries import SUMMARIES_VERSION
 from stepacc_dagster.column_lineage import canonical_lineage, metadata_lineage, score_lineage, summary_lineage
 from stepacc_dagster.evaluators import Evaluator
+from stepacc_dagster.export.choice import Kind
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage import tables
@@ -22,6 +23,7 @@ from stepacc_dagster.storage.summary_tables import task_summaries
 from stepacc_dagster.storage.type_names import type_name
 from stepacc_dagster.stores.places import read_columns, store_place
 from stepacc_dagster.stores.settings import StoreKind
+from stepacc_dagster.writeback.settings import WriteBackSettings
 
 _STORES: Mapping[StoreKind, tuple[str, str]] = {
     "phoenix": ("phoenix", "Arize Phoenix"),
@@ -72,6 +74,7 @@ class SourceKeys:
         self.canonical_traces = dg.AssetKey([*prefix, "canonical_traces"])
         self.task_summaries = dg.AssetKey([*prefix, "task_summaries"])
         self.report = None if source.report_folder is None else dg.AssetKey([*prefix, "report"])
+        self.written_back = None if source.write_back is None else dg.AssetKey([*prefix, "written_back"])
         self._metrics = {
             evaluator.name: MetricKeys(
                 dg.AssetKey([*prefix, f"{evaluator.metric.manifest.identifier}_scores"]),
@@ -95,8 +98,8 @@ class SourceKeys:
 
     @property
     def derived(self) -> list[dg.AssetKey]:
-        """What is made of the scores of all partitions: the summaries, and the report where there is one."""
-        return [self.task_summaries, *([] if self.report is None else [self.report])]
+        """What is made of the scores of all partitions: the summaries, and report and write-back where there are."""
+        return [self.task_summaries, *(key for key in (self.report, self.written_back) if key is not None)]
 
     @property
     def made(self) -> list[dg.AssetKey]:
@@ -302,6 +305,30 @@ def report_spec(source: Source, keys: SourceKeys, report: dg.AssetKey, evaluator
         automation_condition=source.assets.automation_condition,
         metadata={"folder": dg.MetadataValue.path(str(source.report_folder))},
         **settings,
+    )
+
+
+def written_back_spec(
+    source: Source, settings: WriteBackSettings, keys: SourceKeys, written_back: dg.AssetKey, kinds: Iterable[Kind]
+) -> dg.AssetSpec:
+    """Return the spec of the scores that are written back: not partitioned, since a score may be due in any window."""
+    common = _common(source)
+    del common["partitions_def"]
+    return dg.AssetSpec(
+        written_back,
+        deps=[key for key in keys.scored() if key not in keys.derived],
+        description=(
+            "The current scores, written to where the traces are looked at, as far as they are not there yet. Scores "
+            "of other versions and configs stay there as they are.\n\n"
+            "`stepacc.write_backs` has a row for each score that is there."
+        ),
+        kinds={settings.kind, "python"},
+        automation_condition=source.assets.automation_condition,
+        metadata={
+            "destination": dg.MetadataValue.url(settings.base),
+            "metrics": dg.MetadataValue.json([str(kind) for kind in kinds]),
+        },
+        **common,
     )
 
 

@@ -41,6 +41,8 @@ from stepacc_dagster.sensors import build_changes_sensor
 from stepacc_dagster.sources import FollowSettings, MetricChoice, RetrySettings, SettleSettings, Source, Unannotated
 from stepacc_dagster.stores.settings import store_settings
 from stepacc_dagster.trace_links import EXAMPLE
+from stepacc_dagster.writeback.run import written_kinds
+from stepacc_dagster.writeback.settings import WriteBackSettings, write_back_settings
 
 T = TypeVar("T")
 
@@ -178,6 +180,14 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             "/srv/reports",
         ),
     ] = None
+    write_back: Annotated[
+        dict[str, Any] | None,
+        described(
+            "Server to which an asset writes the scores back: `kind` is phoenix, mlflow, langfuse or otlp; "
+            "docs/export.md lists the settings of each. No such asset where left out.",
+            {"kind": "phoenix", "url": "https://phoenix.example.org"},
+        ),
+    ] = None
     max_partitions_per_run: Annotated[int, described("Partitions that one run of a backfill takes; 1 or more.", 10)] = (
         10
     )
@@ -203,6 +213,8 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             evaluators = evaluators_of(source)
             refuse_asset_settings(source)
             build_gates(source, evaluators)
+            if source.write_back is not None:
+                written_kinds(source.write_back, evaluators)
         except (StepaccError, ValidationError) as error:
             if document is None:
                 raise
@@ -249,6 +261,7 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
             on_failure=self.on_failure,
             freshness_hours=self.freshness_hours,
             report_folder=self.report_folder,
+            write_back=self._write_back(),
             gates=tuple(gate_settings(self.gates)),
             summaries=SummarySettings(tuple(self.summaries.k), self.summaries.pass_thresholds),
             max_partitions_per_run=self.max_partitions_per_run,
@@ -266,6 +279,10 @@ class StepAccuracyComponent(dg.Component, dg.Model, dg.Resolvable):
         if not given:
             return None
         return MetricChoice(self.metric or MetricChoice().name, self.metric_version, self.config)
+
+    def _write_back(self) -> WriteBackSettings | None:
+        given = self.write_back
+        return None if given is None else _named("write_back", lambda: write_back_settings(given))
 
     def _mappings(self) -> Iterator[DeclaredMapping]:
         for place, mapping in enumerate(self.mappings):

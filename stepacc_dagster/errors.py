@@ -7,6 +7,8 @@ StepaccError
 ├── ScorerError               a metric raised an error, which its contract forbids
 ├── UnknownIdError            nothing is known by an id that was given, or more than one thing
 ├── ExportError               scores cannot be written as a file: a package that does it is not installed
+├── WriteBackError            scores cannot be written back to where the traces came from
+│   └── RefusedScoreError     a server does not take a score; others it may
 ├── RedactionKeyError         there is no key to redact with, or it is another one than the database's
 ├── SchemaError               the schema `stepacc` is not the one this version works with
 │   ├── SchemaMissingError    there is none
@@ -136,3 +138,29 @@ class ReportError(StepaccError):
 
 class ExportError(StepaccError):
     """Scores cannot be written in a format, since a package that writes it is not installed."""
+
+
+class WriteBackError(StepaccError):
+    """Scores cannot be written back to where the traces came from; the message shows no credentials.
+
+    Args:
+        message: a sentence with the server, its answer and what to do.
+        transient: whether trying again later may help, as after a refused connection.
+    """
+
+    def __init__(self, message: str, *, transient: bool) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class RefusedScoreError(WriteBackError):
+    """A server does not take a score, or one of several that were sent together; others it may.
+
+    Args:
+        message: what the server says of it.
+        status: its HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message, transient=False)
+        self.status = status

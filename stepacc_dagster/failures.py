@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from stepacc_core.errors import StepaccError
 from stepacc_core.shown import concealed
-from stepacc_dagster.errors import UnreachableError
+from stepacc_dagster.errors import UnreachableError, WriteBackError
 
 URL_VARIABLE = "STEPACC_DATABASE_URL"
 
@@ -54,7 +54,7 @@ def is_transient(error: BaseException) -> bool:
     Args:
         error: any error; those it was raised from are looked at too.
     """
-    if isinstance(error, UnreachableError):
+    if isinstance(error, UnreachableError | WriteBackError):
         return error.transient
     if isinstance(error, PoolTimeoutError | psycopg.errors.ConnectionTimeout):
         return True

@@ -18,6 +18,7 @@ from stepacc_dagster.storage.lineage import UsedRevisions
 from stepacc_dagster.storage.summaries import Summarised
 from stepacc_dagster.tally import Scored, Unscored, WindowTally
 from stepacc_dagster.trace_links import TraceUrl
+from stepacc_dagster.writeback.run import WrittenBack
 
 CONTENT = frozenset(
     {
@@ -154,6 +155,16 @@ def report_metadata(written: WrittenReport) -> dict[str, Any]:
         "bytes": written.size,
         "scored": written.scored,
         "without_score": written.unscored,
+    }
+
+
+def written_back_metadata(result: WrittenBack) -> dict[str, Any]:
+    """Return the metadata of scores that were written back."""
+    return {
+        "destination": result.destination,
+        "written": result.written,
+        "refused": result.refused,
+        **({"problems": dg.MetadataValue.json(result.problems)} if result.problems else {}),
     }
 
 

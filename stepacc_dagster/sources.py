@@ -20,6 +20,7 @@ from stepacc_dagster.gate_settings import GateSettings
 from stepacc_dagster.storage.settling import Settling
 from stepacc_dagster.stores.settings import OtelSpansSettings, StoreSettings
 from stepacc_dagster.trace_links import TraceUrl
+from stepacc_dagster.writeback.settings import WriteBackSettings
 
 Unannotated = Literal["fail", "skip"]
 PartitionKind = Literal["daily", "hourly"]
@@ -111,6 +112,7 @@ class Source:
         summaries: how repeated runs of a task are summarised.
         report_folder: folder in which an asset keeps the report of the source as `SOURCE.html`; None: there is no
             such asset.
+        write_back: the server to which an asset writes the scores back; None: there is no such asset.
         gates: what the scores must meet, each told by an asset check.
         max_partitions_per_run: partitions that one run of a backfill takes; process start is most of a run's cost.
 
@@ -141,6 +143,7 @@ class Source:
     freshness_hours: float | None = None
     summaries: SummarySettings = field(default_factory=SummarySettings)
     report_folder: str | None = None
+    write_back: WriteBackSettings | None = None
     gates: tuple[GateSettings, ...] = ()
     max_partitions_per_run: int = 10
 

@@ -56,9 +56,11 @@ _OF_DAGSTER = {
     "psycopg",
     "psycopg2",
     "re2",
+    "requests",
     "sqlalchemy",
     "starlette",
     "stdnum",
+    "urllib3",
     "uvicorn",
 }
 """Packages of the extra `dagster`."""
