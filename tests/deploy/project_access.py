@@ -19,10 +19,10 @@ DEPLOY = REPOSITORY / "deploy"
 _QUICKER = {"poll_interval_seconds: 30": "poll_interval_seconds: 1", "run_end_seconds: 60": "run_end_seconds: 1"}
 """What of the shipped settings would only make the tests wait."""
 _QUICK_TO_RETURN = {
-    "visibility_timeout: 1800": "visibility_timeout: 8",
+    "visibility_timeout: 1800": "visibility_timeout: 12",
     "unacked_restore_interval: 10": "unacked_restore_interval: 1",
 }
-"""Likewise; longer than a step of these tests takes, on a machine that has much else to do, unless it is held up."""
+"""Likewise; longer than a step of these tests takes unless it is held up."""
 
 
 class Project:

@@ -129,7 +129,7 @@ def test_workers_of_celery_one_of_which_is_killed_in_the_middle_of_a_backfill(sc
         _, err = backfill.communicate(timeout=200)
         assert backfill.returncode == 0, err
     taken = [said for said in project.messages(held) if "Executing steps" in said]
-    assert len(taken) == STEPS + 1
+    assert len(taken) > STEPS
     assert {run.status for run in scene.runs(SPREAD)} == {dg.DagsterRunStatus.SUCCESS}
     assert all(run.parent_run_id is None for run in scene.runs(SPREAD))
     scene.ends_well(SPREAD)
