@@ -24,7 +24,7 @@ from stepacc_dagster.storage.summaries import TaskSummary, summarise, task_summa
 )
 @json_option
 def summaries(source: str | None, task: str | None, metric: str | None, *, as_json: bool) -> None:
-    r"""Show what the repeated runs of each task amount to: how many passed, and what that tells of the next ones.
+    """Show what the repeated runs of each task amount to: how many passed, and what that tells of the next ones.
 
     \b
     stepacc summaries --source support_agent
@@ -33,7 +33,7 @@ def summaries(source: str | None, task: str | None, metric: str | None, *, as_js
 
     Runs are counted per metric version, config and reference revision, never across them. The summaries are brought up
     to date with the current scores first. With --json every member of a family is there.
-    """
+    """  # noqa: D301 (click reads the backspace)
     chosen = local_source(source)
     every = evaluators_of(chosen)
     evaluators = every if metric is None else (evaluator_of(chosen, metric),)

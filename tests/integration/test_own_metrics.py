@@ -63,7 +63,8 @@ def test_its_assets_hang_on_the_traces_alone_and_its_check_does_not_speak_of_exp
     register(Effort(by_length))
     definitions = build_evaluation_definitions(support_source(metric=MetricChoice(NAME)))
     specs = {spec.key.path[-1]: spec for spec in definitions.resolve_all_asset_specs()}
-    assert set(specs) == {"agent_traces", "annotations", "canonical_traces", "effort_scores", "effort_metadata"}
+    made = {"canonical_traces", "effort_scores", "effort_metadata", "task_summaries"}
+    assert set(specs) == {"agent_traces", "annotations"} | made
     for name in ("effort_scores", "effort_metadata"):
         assert {dep.asset_key.path[-1] for dep in specs[name].deps} == {"canonical_traces"}
     lineage = specs["effort_scores"].metadata["dagster/column_lineage"]
