@@ -3,8 +3,8 @@
 All locks are Postgres' own and last until the transaction ends, however it ends; a killed writer leaves none
 behind. They wait on each other only in one order: landings of a source, its annotations, a window's ingest or
 scores, the summaries of the source, its erasures, windows of canonical content by key, then the sessions of the source.
-Ingests, scorings and summaries share the lock of erasures; whoever erases has it alone, so that nobody writes back what he read
-before.
+Ingests, scorings and summaries share the lock of erasures; whoever erases has it alone, so that nobody writes back what
+he read before.
 """
 
 import hashlib
