@@ -70,7 +70,7 @@ def frail_workshop(
     monkeypatch.setenv(URL, url)
     with opened(url) as engine:
         workshop = Workshop(dagster_instance, engine)
-        workshop.execute("TRUNCATE stepacc.scores, stepacc.score_metadata, stepacc.annotations")
+        workshop.execute("TRUNCATE stepacc.scores, stepacc.score_metadata, stepacc.annotations, stepacc.task_summaries")
         workshop.land(*(agent_trace(f"t {key}", key, "search") for key in WEEK))
         for key in WEEK:
             workshop.annotate("trace", f"t {key}", ["search"])
