@@ -81,14 +81,19 @@ class AgainstBaseline:
 
 
 def differences(baseline: Selection, selection: Selection) -> tuple[str, ...]:
-    """Return what keeps scores from being compared with a baseline, such as `version 1.0.0 and now 2.0.0`."""
-    pairs = (
+    """Return what keeps scores from being compared with a baseline, such as `version 1.0.0 and now 2.0.0`.
+
+    Another metric or version has another config in any case.
+    """
+    named = (
         ("metric", baseline.metric, selection.metric),
         ("version", baseline.metric_version, selection.metric_version),
-        ("config", baseline.config_hash, selection.config_hash),
         ("type", baseline.partition_type, selection.partition_type),
     )
-    return tuple(f"{name} {was} and now {now}" for name, was, now in pairs if was != now)
+    found = [f"{name} {was} and now {now}" for name, was, now in named if was != now]
+    if not found and baseline.config_hash != selection.config_hash:
+        found.append(f"config {baseline.config_hash} and now {selection.config_hash}")
+    return tuple(found)
 
 
 def compare(

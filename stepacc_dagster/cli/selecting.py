@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 import sqlalchemy as sa
 
 from stepacc_core.comparison.choosing import NEWEST, OLDEST, Chosen, Wanted
-from stepacc_core.errors import StepaccError
+from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_dagster.cli.output import counted, note, printable
 from stepacc_dagster.failures import sentence
 from stepacc_dagster.gating import find_selection
@@ -53,8 +54,50 @@ def refusals() -> Iterator[None]:
 
 
 def chosen(connection: sa.Connection, wanted: Wanted, newest: int | None = None) -> Chosen:
-    """Return the one selection that is asked for, and note what of another type it leaves out."""
-    found = find_selection(connection, wanted, newest)
+    """Return the one selection that is asked for, and note what of another type it leaves out.
+
+    Where there are several, and the source is configured here, it is the one by the metric, version and config that the
+    source has now, which is noted.
+
+    Raises:
+        ConfigError: there are several metrics, versions or configs, and nothing tells which is meant.
+    """
+    try:
+        found = find_selection(connection, wanted, newest)
+    except ConfigError:
+        own = _as_configured(wanted)
+        if own is None:
+            raise
+        found = find_selection(connection, own, newest)
+        note(f"Of several, what the source is scored by now: {printable(str(found.selection))}.")
     for kind, count in found.others.items():
         note(f"Left out of {printable(str(found.selection))}: {counted(count, kind)}, which `--type {kind}` takes.")
     return found
+
+
+def _as_configured(wanted: Wanted) -> Wanted | None:
+    """Return what is wanted by the metric, version and config that the source has now; None where that is not known."""
+    from stepacc_dagster.definitions import defs_folder, load_sources  # noqa: PLC0415 (loads Dagster)
+    from stepacc_dagster.evaluators import evaluators_of  # noqa: PLC0415 (as above)
+
+    try:
+        fitting = [
+            evaluator
+            for source in load_sources(defs_folder())
+            if source.name == wanted.source
+            for evaluator in evaluators_of(source)
+            if wanted.metric in (None, evaluator.name, *evaluator.row_names)
+            and wanted.metric_version in (None, evaluator.metric.manifest.version)
+            and evaluator.config_hash.startswith(wanted.config_hash or "")
+        ]
+    except StepaccError:  # what is wrong with the settings is not what was asked about
+        return None
+    if len(fitting) != 1:
+        return None
+    [evaluator] = fitting
+    return replace(
+        wanted,
+        metric=evaluator.headline if wanted.metric in (None, evaluator.name) else wanted.metric,
+        metric_version=evaluator.metric.manifest.version,
+        config_hash=evaluator.config_hash,
+    )

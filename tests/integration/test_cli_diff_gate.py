@@ -1,5 +1,6 @@
 """`stepacc diff` and `stepacc gate` over scores that real runs made: versions, ranges, revisions, baselines."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,25 @@ def test_the_gate_passes_and_fails_by_floor_and_coverage_and_says_why() -> None:
     said = stepacc(*words)
     assert said.code == 1
     assert said.out.splitlines()[-1] == "The gate failed: the mean 0.071 is below 0.9."
+
+
+def test_of_several_versions_that_which_the_source_has_now_is_judged_and_named(tmp_path: Path) -> None:
+    folder = tmp_path / "defs" / SOURCE
+    folder.mkdir(parents=True)
+    settings = {
+        "source": SOURCE,
+        "start_date": "2025-11-01",
+        "metric": "agent.step_accuracy",
+        "metric_version": "1.0.0",
+    }
+    document = {"type": "stepacc_dagster.StepAccuracyComponent", "attributes": settings}
+    (folder / "defs.yaml").write_text(json.dumps(document))
+
+    said = stepacc("gate", "--min-mean", "0.1", "--json")
+    [found] = said.rows
+    assert (said.code, found["selection"]["metric_version"]) == (0, "1.0.0")
+    assert "Of several, what the source is scored by now: support, agent.step_accuracy 1.0.0, config " in said.err
+    assert stepacc("gate", "--min-mean", "0.1", "--metric-version", "3.0.0").code == 1
 
 
 def test_what_is_known_but_not_evaluated_lowers_the_coverage(shop: sa.Engine) -> None:
