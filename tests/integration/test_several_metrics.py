@@ -1,13 +1,17 @@
 """A source scored by two metrics, one of them a family: its rows, what Dagster shows of them, lineage and summaries."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from click.testing import CliRunner
 
 from stepacc_core.metrics import registry
 from stepacc_core.model import Member, Result
+from stepacc_dagster.cli import main
 from stepacc_dagster.errors import ScorerError
 from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.local.evaluation import LocalEvaluation
@@ -23,6 +27,7 @@ from tests.integration.following_access import Follower
 STEPS, MATCH = "agent.step_accuracy", "agent.trajectory_match"
 BOTH = (MetricChoice(STEPS), MetricChoice(MATCH))
 MEMBERS = ("exact", "in_order", "any_order", "passed", "precision", "recall", "f1", "arguments", "efficiency")
+MEMBER_ROWS = {f"trajectory_match.{name}" for name in (*MEMBERS, "final_answer")}
 GUESSED = {
     "references": [{"name": "usual", "confirmed": False, "steps": ["lookup", "refund"]}],
     "forbidden": ["delete"],
@@ -188,6 +193,30 @@ def test_new_traces_are_ingested_once_and_scored_by_all_metrics(scored: Workshop
 
 def _follower(workshop: Workshop) -> Follower:
     return Follower(workshop, metrics=BOTH)
+
+
+@pytest.mark.usefixtures("scored")
+def test_the_commands_show_the_members_together_and_each_metric_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes = {"source": SOURCE, "start_date": "2025-11-01", "metrics": [{"name": STEPS}, {"name": MATCH}]}
+    document = {"type": "stepacc_dagster.StepAccuracyComponent", "attributes": attributes}
+    (tmp_path / "defs.yaml").write_text(json.dumps(document))
+    monkeypatch.setenv("STEPACC_DEFS", str(tmp_path))
+    lineage = CliRunner().invoke(main, ["lineage", "trace", "r5"]).output
+    assert lineage.count("agent.trajectory_match 1.0.0, config") == 1
+    assert "passed 0.000, current" in lineage
+    assert "in_order 1.000" in lineage
+    assert "arguments not applicable: no_argument_checks" in lineage
+    told = CliRunner().invoke(main, ["lineage", "trace", "r5", "--json"]).stdout
+    evaluations = json.loads(told)["evaluations"]
+    assert {each["metric"] for each in evaluations} >= {STEPS, "trajectory_match.f1", "trajectory_match.passed"}
+    assert all(each["config"] is not None for each in evaluations if each["state"] == "current")
+    rows = [json.loads(line) for line in CliRunner().invoke(main, ["scores", "--json"]).stdout.splitlines()]
+    assert {row["metric"] for row in rows if row["partition_id"] == "r1"} == {STEPS, *MEMBER_ROWS}
+    shown = CliRunner().invoke(main, ["scores", "--metric", "trajectory_match.f1"]).output
+    assert "trajectory_match.f1 1.0.0" in shown
+    assert "5 of 5 occurrences scored" in shown or "6 of 6 occurrences scored" in shown
 
 
 def test_withdrawn_references_retire_every_member_where_the_unannotated_are_skipped(scored: Workshop) -> None:
