@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from benchmarks.sample_spans import SPANS_PER_TRACE, TASKS, TOOLS, sample_spans
+from stepacc_core.redaction import Redactor
 from stepacc_dagster.database import connect_engine, normalise_url
 from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
@@ -126,11 +127,12 @@ def engine_of(url: str) -> Iterator[sa.Engine]:
 
 
 def land(url: str, count: int) -> float:
-    """Land the spans, and leave the table as autovacuum would."""
+    """Land the spans as at every door, redacted, and leave the table as autovacuum would."""
     with engine_of(url) as engine:
         start = time.perf_counter()
         with engine.begin() as connection:
-            land_spans(connection, SOURCE.name, sample_spans(count, WINDOW.start_ns, _length()))
+            redactor = Redactor(SOURCE.redaction, b"a key of the benchmark, of no use")
+            land_spans(connection, SOURCE.name, sample_spans(count, WINDOW.start_ns, _length()), redactor)
         seconds = time.perf_counter() - start
         expected = [list(TOOLS)]
         with engine.begin() as connection:
