@@ -228,16 +228,28 @@ def test_a_database_set_to_read_only_is_told(database: str) -> None:
 # roles
 
 TABLES = (
-    *("otel_spans", "traces", "spans", "sessions", "scores", "score_metadata", "feeds", "windows", "window_scores"),
-    "annotations",
+    *(
+        "otel_spans",
+        "traces",
+        "spans",
+        "sessions",
+        "scores",
+        "score_metadata",
+        "feeds",
+        "windows",
+        "window_annotations",
+    ),
+    *("window_scores", "task_summaries"),
+    *("annotations", "redaction_key"),
 )
 READER = ["USAGE ON SCHEMA stepacc", "SELECT ON ALL TABLES IN SCHEMA stepacc"]
 WRITER = [
     *READER,
     *(f"INSERT ON stepacc.{table}" for table in TABLES),
-    *(f"UPDATE ON stepacc.{table}" for table in TABLES[:-1]),
+    *(f"UPDATE ON stepacc.{table}" for table in TABLES[:-2]),
     "DELETE ON stepacc.spans",
     "DELETE ON stepacc.sessions",
+    "DELETE ON stepacc.task_summaries",
     "USAGE ON SEQUENCE stepacc.arrivals",
 ]
 

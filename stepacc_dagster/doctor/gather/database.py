@@ -44,8 +44,17 @@ _FORBIDDEN = sa.text("""
     ORDER BY privilege DESC, relation.relname
 """)
 _WRITTEN = {
-    "replaced": ["spans", "sessions"],
-    "changed": ["otel_spans", "traces", "scores", "score_metadata", "feeds", "windows", "window_scores"],
+    "replaced": ["spans", "sessions", "task_summaries"],
+    "changed": [
+        "otel_spans",
+        "traces",
+        "scores",
+        "score_metadata",
+        "feeds",
+        "windows",
+        "window_annotations",
+        "window_scores",
+    ],
 }
 """What the work writes to: annotations are never updated, and little is ever deleted."""
 
