@@ -35,7 +35,7 @@ class MlflowDestination:
 
     def check(self) -> None:
         """Ask for something that only an MLflow server answers, and only those it knows."""
-        self._client.ask_json("POST", "/api/2.0/mlflow/experiments/search", json={"max_results": 1})
+        self._client.ask_json("GET", "/api/2.0/mlflow/experiments/search", parameters={"max_results": "1"})
 
     def write(self, scores: Sequence[DueScore]) -> list[str]:
         """Write scores, one after the other: each in the place of an earlier one of its version and config."""
