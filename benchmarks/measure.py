@@ -19,7 +19,7 @@ _ROUND = 0.01
 """Seconds that a round of a quick call takes at least: the clock of the CPU time is coarse."""
 
 
-def paired(calls: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 5) -> dict[str, list[float]]:
+def paired(calls: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 3) -> dict[str, list[float]]:
     """Time calls in turn.
 
     Args:

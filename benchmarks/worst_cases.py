@@ -34,10 +34,6 @@ CASES: dict[str, Make] = {
         rng.choices("ab", k=5_000),
         tools(rng.choices("ab", k=5_000)),
     ),
-    "2,500 by 10,000 of two names at random": lambda rng: (
-        rng.choices("ab", k=2_500),
-        tools(rng.choices("ab", k=10_000)),
-    ),
     "25 by 1,000,000 of one name": lambda _: (["a"] * 25, tools(["a"] * 1_000_000)),
     "50 groups of 12, 10,000 at random": lambda rng: (
         [rng.choices(NAMES, k=12) for _ in range(50)],

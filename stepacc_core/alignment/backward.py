@@ -23,7 +23,7 @@ _NONE: _Pending = (-1, 0, 0)
 
 
 Edges = tuple[Mask, Mask, Mask, Mask]
-"""The moves on which nothing is lost, as masks of columns or of steps: the other way, a pair alike, a pair unlike
+"""The moves on which nothing is lost, as masks of columns or of steps: the other way, a pair alike, no pair unlike
 (these lead to the row below), and an extra step (along the row)."""
 
 
@@ -69,7 +69,9 @@ def row_above(columns: list[int], follows: list[int], edges: Edges, costs: Costs
         pending, columns, follows = _in_blocks(columns, follows, edges, costs, (found, base))
     place, value, move = _block(columns, follows, edges, costs, (pending, found, base))
     if place == 0:
-        _append(found, 0, value, move)
+        found[0].append(0)
+        found[1].append(value)
+        found[2].append(move)
     if base:
         return [column + base for column in found[0]], found[1], found[2]
     return found
@@ -82,7 +84,7 @@ def _in_blocks(
     found, base = state
     pending = _NONE
     ones = (2 << _BLOCK) - 1
-    other, alike, unlike, extra = edges
+    other, alike, kept, extra = edges
     at = 0
     while (high := max(pending[0], columns[at] if at < len(columns) else -1)) > _BLOCK:
         shift = high - _BLOCK
@@ -92,7 +94,7 @@ def _in_blocks(
         place, value, move = _block(
             [column - shift for column in columns[at:upto]],
             follows[at:upto],
-            (other >> shift & ones, alike >> shift & ones, unlike >> shift & ones, extra >> shift & ones),
+            (other >> shift & ones, alike >> shift & ones, kept >> shift & ones, extra >> shift & ones),
             costs,
             ((max(place - shift, -1), value, move), part, base + shift),
         )
@@ -115,7 +117,7 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
 
     The last of the state says how many columns lie left of the block.
     """
-    other, alike, unlike, extra = edges
+    other, alike, kept, extra = edges
     more, missing, swap, same, checked = costs
     (place, value, move), (places, values, moves), shift = state
     for column, follow in zip(columns, follows, strict=True):
@@ -139,10 +141,10 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
         step = column - 1
         if alike >> step & 1:
             paired = follow + (checked(step + shift) if checked else same)
-        elif unlike >> step & 1:
-            paired = follow + swap
-        else:
+        elif kept >> step & 1:
             continue
+        else:
+            paired = follow + swap
         if place == column:
             places.append(place)
             values.append(value)
@@ -165,9 +167,3 @@ def _block(  # noqa: C901, PLR0912 -- one loop, unrolled for speed
         else:
             place = -1
     return place, value, move
-
-
-def _append(found: Found, place: int, value: int, move: int) -> None:
-    found[0].append(place)
-    found[1].append(value)
-    found[2].append(move)

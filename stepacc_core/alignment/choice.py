@@ -71,7 +71,7 @@ class Choice:
         self._weights = Weights(unit, swap, need, check, check * terms.most, self._starts)
         self._step = Costs(unit + swap, unit + need, unit + swap + need, check * terms.most)
         self._highs = [0] * len(rows.rises)
-        self._moves = [b""] * len(rows.rises)
+        self._moves = [_PAIR_ONLY] * len(rows.rises)
         self._ends: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
         self._taken: dict[int, dict[int, int]] = {}
         self._columns = [size]
@@ -81,8 +81,9 @@ class Choice:
         """Return for each element the observed steps it takes, as start and end; a missing step takes none."""
         rows = self._rows
         index = len(self._elements)
-        along = self._step._replace(other=0)
-        self._go_up(index, (-1, 0, 0, rows.rises[index]), along)
+        step = self._step
+        along = Costs(step.extra, 0, step.unlike, step.same)
+        self._go_up(index, (-1, 0, -1, rows.rises[index]), along)
         while index:
             if len(self._columns) == 1:
                 index = self._one_way(index)
@@ -91,15 +92,15 @@ class Choice:
             index -= 1
             element = self._elements[index]
             if isinstance(element, int):
-                edges = (rows.missing[index], rows.alike[index], rows.unlike[index], rows.rises[index])
-                self._go_up(index, edges, self._step_costs(index))
+                edges = (rows.missing[index], rows.alike[index], rows.kept[index], rows.rises[index])
+                self._go_up(index, edges, step if self._terms is NAMES_ONLY else self._step_costs(index))
             else:
                 row = rows.groups[index]
                 if row.windows is None:
                     self._take_windows(index, element, row)
                 else:
                     self._take_best_windows(index, row, row.windows)
-                self._go_up(index, (-1, 0, 0, rows.rises[index]), along)
+                self._go_up(index, (-1, 0, -1, rows.rises[index]), along)
         return self._follow()
 
     def _one_way(self, index: int) -> int:
@@ -107,26 +108,22 @@ class Choice:
         (column,), (value,) = self._columns, self._values
         bases, rises = self._rows.bases, self._rows.rises
         missing, alike = self._rows.missing, self._rows.alike
-        elements, highs, moves = self._elements, self._highs, self._moves
+        highs = self._highs
         unlike, same, held = self._step.unlike, self._step.same, self._terms.held
         while index and column:
-            above, step = index - 1, column - 1
-            at = step - bases[above]
-            if (
-                not isinstance(elements[above], int)
-                or missing[above] >> (at + 1) & 1
-                or (at and rises[above] >> (at - 1) & 1)
-            ):
+            above = index - 1
+            at = column - bases[above]
+            if missing[above] >> at & 1 or (at > 1 and rises[above] >> (at - 2) & 1):
                 break
-            if not alike[above] >> at & 1:
+            index = above
+            column -= 1
+            if not alike[index] >> (at - 1) & 1:
                 value += unlike
-            elif above in held:
-                value += self._missed(above)(step)
+            elif held and index in held:
+                value += self._missed(index)(column)
             else:
                 value += same
-            index, column = above, step
             highs[index] = column
-            moves[index] = _PAIR_ONLY
         self._columns, self._values = [column], [value]
         return index
 
@@ -216,15 +213,16 @@ class Choice:
 
     def _follow(self) -> list[Span]:
         spans: list[Span] = []
+        moves, highs = self._moves, self._highs
         column = index = 0
         bottom = len(self._elements)
         while index < bottom:
-            move = self._moves[index][self._highs[index] - column]
-            if move == EXTRA:
-                column += 1
-                continue
+            move = moves[index][highs[index] - column]
             if move == PAIR:
                 end = column + 1
+            elif move == EXTRA:
+                column += 1
+                continue
             elif index in self._taken:
                 end = self._taken[index][column]
             elif index in self._ends:

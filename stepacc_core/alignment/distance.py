@@ -43,9 +43,9 @@ class Rows:
         distance: that of the whole.
         bases: for each row, its first column.
         rises: for each row, the mask of steps `j` with column `j + 1` one above column `j`.
-        missing: for each plain element, the columns where it may be missing.
+        missing: for each plain element, the columns where it may be missing; all for a group.
         alike: for each plain element, the observed steps that may match it.
-        unlike: for each plain element, the observed steps that may substitute it.
+        kept: for each plain element, the observed steps that may not substitute it.
         groups: for each group, by the index of its element, its row.
     """
 
@@ -54,7 +54,7 @@ class Rows:
     rises: list[Mask] = field(default_factory=list)
     missing: list[Mask] = field(default_factory=list)
     alike: list[Mask] = field(default_factory=list)
-    unlike: list[Mask] = field(default_factory=list)
+    kept: list[Mask] = field(default_factory=list)
     groups: dict[int, GroupRow] = field(default_factory=dict)
 
 
@@ -64,12 +64,15 @@ def rows(elements: list[Pattern], size: int, budget: Budget, terms: Terms = NAME
     Raises:
         ScoringError: `too_large` when groups have to be compared with too many steps.
     """
+    masks = [element for element in elements if isinstance(element, int)]
+    plain = len(masks) == len(elements)
+    if plain and size <= _SHORT and not terms.optional:
+        return _short_rows(masks, size)
     steps = sum([1 if isinstance(element, int) else len(element) for element in elements])
     # Optional steps may be absent without an edit: so many diagonals further left everything may lie.
     absent = len(terms.optional) + sum([sum(group.optional) for group in terms.groups.values()])
     more = size - steps
     whole = size + steps
-    plain = steps == len(elements)
     reach = whole if plain and size <= _SHORT else max(more, -more - absent, 0) + (_PLAIN_SLACK if plain else _SLACK)
     while True:
         if reach * _NARROW > size:
@@ -82,6 +85,26 @@ def rows(elements: list[Pattern], size: int, budget: Budget, terms: Terms = NAME
             return found
         else:
             reach = min(found.distance, reach * _WIDEN)
+
+
+def _short_rows(elements: list[Mask], size: int) -> Rows:
+    """Return the rows of plain steps, none of them optional, without a band."""
+    full = (1 << size) - 1
+    wide = full << 1 | 1
+    rise, fall = full, 0
+    rises: list[Mask] = [rise]
+    missing: list[Mask] = []
+    kept: list[Mask] = []
+    for element in elements:
+        zero = ((((element & rise) + rise) ^ rise) | element | fall) & full
+        down = (fall | full ^ (rise | zero)) << 1 | 1
+        rise = ((rise & zero) << 1 | wide ^ (down | zero)) & full
+        fall = down & zero
+        missing.append(down)
+        kept.append(zero)
+        rises.append(rise)
+    distance = len(elements) + rise.bit_count() - fall.bit_count()
+    return Rows(distance, [0] * len(rises), rises, missing, elements, kept)
 
 
 def _rows(  # noqa: PLR0915 -- one loop, unrolled for speed
@@ -97,7 +120,7 @@ def _rows(  # noqa: PLR0915 -- one loop, unrolled for speed
     base, high = 0, min(size, above)
     rise = full = (1 << high) - 1
     fall = left = diagonal = 0
-    bases, rises, missing, alike, unlike = [base], [rise], [], [], []
+    bases, rises, missing, alike, kept = [base], [rise], [], [], []
     groups: dict[int, GroupRow] = {}
     for index, element in enumerate(elements):
         if isinstance(element, int):
@@ -112,7 +135,7 @@ def _rows(  # noqa: PLR0915 -- one loop, unrolled for speed
                 behind, rise, fall, clear = _optional_row(element, rise, fall, full)
                 missing.append(full << 1 ^ behind | 1)
                 alike.append(element & clear)
-                unlike.append(0)
+                kept.append(-1)
             else:
                 zero = ((((element & rise) + rise) ^ rise) | element | fall) & full
                 down = (fall | full ^ (rise | zero)) << 1 | 1
@@ -120,7 +143,7 @@ def _rows(  # noqa: PLR0915 -- one loop, unrolled for speed
                 fall = down & zero
                 missing.append(down)
                 alike.append(element)
-                unlike.append(full ^ zero)
+                kept.append(zero)
                 left += 1
             if moving and base < min(size, diagonal - below):
                 base += 1
@@ -136,9 +159,9 @@ def _rows(  # noqa: PLR0915 -- one loop, unrolled for speed
             base, high, left = begin, end, after[0]
             rise, fall = row_masks(after)
             full = (1 << (end - begin)) - 1
-            missing.append(0)
+            missing.append(-1)
             alike.append(0)
-            unlike.append(0)
+            kept.append(-1)
         bases.append(base)
         rises.append(rise)
         if moving and not index % _LOOK:
@@ -146,7 +169,7 @@ def _rows(  # noqa: PLR0915 -- one loop, unrolled for speed
             value = left + (rise & upto).bit_count() - (fall & upto).bit_count()
             if value > below + above:
                 return value * len(elements) * 5 // (4 * (index + 1))
-    return Rows(left + rise.bit_count() - fall.bit_count(), bases, rises, missing, alike, unlike, groups)
+    return Rows(left + rise.bit_count() - fall.bit_count(), bases, rises, missing, alike, kept, groups)
 
 
 def _optional_row(element: Mask, rise: Mask, fall: Mask, full: Mask) -> tuple[Mask, Mask, Mask, Mask]:

@@ -53,6 +53,7 @@ def align(trajectory: Trajectory, steps: Sequence[Step]) -> Alignment:
     size = len(steps)
     check_size(trajectory.total_steps, size)
     found = patterns(trajectory, steps)
-    distance, spans = best_spans([pattern for pattern in found if pattern != ()], size)
+    elements = [pattern for pattern in found if pattern != ()] if trajectory.has_groups else found
+    distance, spans = best_spans(elements, size)
     made = entries(trajectory, steps, found, spans)
     return Alignment(distance, len(made) - distance, made)

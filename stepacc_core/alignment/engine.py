@@ -32,9 +32,9 @@ def best_spans(elements: list[Pattern], size: int, terms: Terms = NAMES_ONLY) ->
     if not terms.names_only:
         table = rows(elements, size, budget, terms)
         return table.distance, Choice(elements, size, table, budget, terms).spans()
-    same, group = _front(elements, len(spans))
-    if same < _WORTH_TRIMMING or same * _WORTH_TRIMMING < len(elements):
-        same = 0
+    same = group = 0
+    if len(spans) >= _WORTH_TRIMMING and len(spans) * _WORTH_TRIMMING >= len(elements):
+        same, group = _front(elements, len(spans))
     while True:
         rest, left = _without(elements, same), size - same
         table = rows(rest, left, budget)
@@ -44,9 +44,10 @@ def best_spans(elements: list[Pattern], size: int, terms: Terms = NAMES_ONLY) ->
         if same == 0 or not table.groups or spare >= 0:
             break
         same = max(0, same + spare)
-    spans = spans[:same]
-    spans += [(start + same, end + same) for start, end in Choice(rest, left, table, budget).spans()]
-    return table.distance, spans
+    found = Choice(rest, left, table, budget).spans()
+    if same:
+        found = spans[:same] + [(start + same, end + same) for start, end in found]
+    return table.distance, found
 
 
 def _in_place(elements: list[Pattern], size: int) -> list[Span]:

@@ -26,12 +26,12 @@ def entries(
     found: list[Entry] = []
     names = [step.name for step in steps]
     done = 0
-    taken = iter(spans)
-    for index, element in enumerate(trajectory.elements):
-        pattern = patterns[index]
-        if pattern == ():
-            continue
-        start, end = next(taken)
+    indices: Sequence[int] = range(len(patterns))
+    if trajectory.has_groups:
+        indices = [index for index in indices if patterns[index] != ()]
+    elements = trajectory.elements
+    for index, (start, end) in zip(indices, spans, strict=True):
+        element, pattern = elements[index], patterns[index]
         if done < start:
             found += _extra(names, done, start)
         done = end
@@ -41,8 +41,15 @@ def entries(
         elif start == end:
             found.append(_entry("delete", element, None, index, None))
         else:
-            op = "match" if pattern >> start & 1 else "substitute"
-            found.append(_entry(op, element, names[start], index, start))
+            found.append(
+                {
+                    "op": "match" if pattern >> start & 1 else "substitute",
+                    "expected": element,
+                    "actual": names[start],
+                    "expected_index": index,
+                    "actual_index": start,
+                }
+            )
     if done < len(names):
         found += _extra(names, done, len(names))
     return found

@@ -24,6 +24,9 @@ def patterns(trajectory: Trajectory, steps: Sequence[Step]) -> list[Pattern]:
     tools, agents = _seen(steps) if len(steps) <= _SHORT else _wanted(trajectory, steps)
     tool = tools.get
     agent = agents.get
+    if len(steps) > _SHORT and not trajectory.has_groups:
+        masks = {element: tool(fold(str(element)), 0) | agent(str(element), 0) for element in set(trajectory.elements)}
+        return [masks[element] for element in trajectory.elements]
     if agents:
         return [
             tuple([tool(fold(name), 0) | agent(name, 0) for name in element.members])
@@ -67,14 +70,24 @@ def _seen(steps: Sequence[Step]) -> tuple[dict[str, Mask], dict[str, Mask]]:
 
 def _wanted(trajectory: Trajectory, steps: Sequence[Step]) -> tuple[dict[str, Mask], dict[str, Mask]]:
     """Return the same for the expected names alone: a mask of many steps is long."""
-    agents: dict[str, bytearray] = {}
+    expected: set[str] = set()
     for element in trajectory.elements:
-        for name in element.members if isinstance(element, Group) else (element,):
-            agents[name] = bytearray()
-    tools = {fold(name): bytearray() for name in agents}
+        if isinstance(element, Group):
+            expected.update(element.members)
+        else:
+            expected.add(element)
+    agents = {name: bytearray() for name in expected}
+    tools = {fold(name): bytearray() for name in expected}
+    folded: dict[str, bytearray | None] = {}
     length = len(steps) // 8 + 1
     for position, step in enumerate(steps):
-        row = agents.get(step.name) if step.kind == "AGENT" else tools.get(fold(step.name))
+        name = step.name
+        if step.kind == "AGENT":
+            row = agents.get(name)
+        elif name in folded:
+            row = folded[name]
+        else:
+            row = folded[name] = tools.get(fold(name))
         if row is None:
             continue
         if not row:
