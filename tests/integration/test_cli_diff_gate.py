@@ -140,6 +140,20 @@ def test_sources_are_paired_task_by_task_and_what_else_differs_is_named(shop: sa
     assert "The sides differ in source and windows, so a change cannot be put down to one of these." in said.out
 
 
+def test_a_day_as_the_last_window_has_its_hours(shop: sa.Engine) -> None:
+    with shop.begin() as connection:
+        connection.execute(
+            sa.text(
+                "INSERT INTO stepacc.scores (source, partition_type, partition_id, window_key, metric, metric_version,"
+                " config_hash, status, score) SELECT 'hours', 'trace', key, key, 'own', '1.0.0', 'abcd', 'scored', 1"
+                " FROM unnest(ARRAY['2025-11-03-23:00', '2025-11-04-13:00', '2025-11-05-00:00']) key"
+            )
+        )
+    said = stepacc("gate", "--source", "hours", "--from", TUESDAY, "--to", TUESDAY, "--min-mean", "1", "--json")
+    [found] = said.rows
+    assert (said.code, found["scored"]) == (0, 1)
+
+
 def test_people_see_the_sides_the_change_and_two_pictures_side_by_side() -> None:
     said = stepacc("diff", "version=1.0.0", "version=2.0.0", "--source", SOURCE, "--limit", "1")
 
