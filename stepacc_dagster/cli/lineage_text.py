@@ -36,7 +36,7 @@ _SECOND_NS = 1_000_000_000
 _NOT_ANNOTATED = {
     None: "nothing: there was no expectation",
     "annotations": "the annotations in the metric's config",
-    "config": "the expected_steps of the metric's config",
+    "config": "the fallback in the metric's config",
 }
 """Where an expectation came from, if not from an annotation."""
 
