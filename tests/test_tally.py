@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stepacc_core.errors import FailureCode
 from stepacc_core.metrics import Evaluation, Reference
 from stepacc_core.metrics.base import ReferenceOrigin
-from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Failure, Result
+from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Failure, Member, Result
 from stepacc_dagster.tally import WindowTally
 
 
@@ -127,3 +127,36 @@ def test_the_digest_changes_with_scores_steps_references_and_codes_and_with_noth
         tally(plain, NOT_APPLICABLE),
     ]
     assert len({other.digest for other in others}) == len(others)
+
+
+def member(name: str, score: float | None) -> Member:
+    return Member(name, "scored", score) if score is not None else Member(name, "not_applicable", reason="none")
+
+
+def test_the_members_of_a_family_are_counted_apart_and_what_the_metric_says_beside_them() -> None:
+    told = {
+        "verdict": "fail",
+        "forbidden": ["delete", ["cancel", "charge"]],
+        "gaps": [{"kind": "orphan"}, {"kind": "orphan"}],
+        "assumptions": [{"kind": "unconfirmed_reference", "reference": "guess"}, {"kind": "other"}],
+    }
+    results = [
+        Result("scored", 0.0, told, family=(member("m.passed", 0.0), member("m.f1", None))),
+        Result("scored", 1.0, {"verdict": "pass"}, family=(member("m.passed", 1.0), member("m.f1", 1.5))),
+    ]
+    found = tally(*(Evaluation(result, None, "reference", "steps") for result in results))
+    means = {name: (each.mean, each.scored, each.not_applicable) for name, each in found.family.members.items()}
+    assert means == {"m.passed": (0.5, 2, 0), "m.f1": (1.5, 1, 1)}
+    assert (found.scored, found.mean) == (2, 0.5)
+    assert found.out_of_range == ["t001 (m.f1)"]
+    assert found.family.verdicts == {"fail": 1, "pass": 1}
+    assert (found.family.gaps, found.family.unconfirmed) == ({"orphan": 1}, {"guess": 1})
+    assert (found.family.forbidden, found.family.resting_on_unconfirmed) == (1, 1)
+    assert found.family.forbidden_seen == ["trace t000: delete, cancel then charge"]
+
+
+def test_metadata_that_another_metric_calls_so_say_nothing_of_a_family() -> None:
+    strange = {"verdict": 1, "gaps": "none", "assumptions": {"kind": "unconfirmed_reference"}, "forbidden": []}
+    found = tally(scored(0.5, **strange))
+    assert (found.family.members, found.family.verdicts, found.family.gaps) == ({}, {}, {})
+    assert (found.family.unconfirmed, found.family.forbidden) == ({}, 0)
