@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SECONDS ?= 600
+SEED ?= 1
 LIVE := .venv-live
 AIRFLOW := .venv-airflow
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo dev test test-all test-live test-airflow check bench fidelity screenshots clean
+.PHONY: help demo dev test test-all test-live test-airflow check bench fidelity soak screenshots clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -40,6 +42,9 @@ bench: $(VENV)/.dev ## timings beside their yardsticks
 
 fidelity: $(VENV)/.dev ## how many recorded traces give their true tool steps
 	$(BIN)/python -m tests.fidelity
+
+soak: $(VENV)/.dev ## disturb real processes for SECONDS (600), and compare the scores with those of an undisturbed run
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) --seed $(SEED)
 
 screenshots: $(VENV)/.dev ## take the pictures in docs/ of the demo in the Dagster UI, with an installed Chromium
 	$(BIN)/python -m scripts.screenshots

@@ -1,0 +1,52 @@
+"""How a soak goes, and what is told of it."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a soak goes.
+
+    Attributes:
+        seconds: how long it is disturbed.
+        seed: what everything follows from that is left to chance.
+        settles_within: seconds after which what has not come to rest is said to hang.
+    """
+
+    seconds: float = 600
+    seed: int = 1
+    settles_within: float = 900
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is time for each kind of disturbance once only."""
+        return self.seconds < 180
+
+    @property
+    def pause(self) -> tuple[float, float]:
+        """Least and most seconds between two disturbances."""
+        return (0.8 * self.seconds / 7.5, 1.2 * self.seconds / 7.5) if self.is_short else (8, 25)
+
+    @property
+    def bumps(self) -> list[float]:
+        """When the metric's version changes, as shares of the time; in a long soak it also goes back once."""
+        return [0.5] if self.is_short else [0.3, 0.5, 0.75]
+
+
+@dataclass
+class Report:
+    """What came of a soak; nothing went wrong where `problems` is empty."""
+
+    settings: Settings
+    journal: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    figures: dict[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return what came of it, and where something went wrong all that was done."""
+        lines = [f"{self.settings}", *(f"{name}: {value}" for name, value in self.figures.items())]
+        return "\n".join([*lines, self.told(), "What is wrong:", *self.problems] if self.problems else lines)
+
+    def told(self) -> str:
+        """Return what was done, and when."""
+        return "\n".join([f"What was done with seed {self.settings.seed}, and when (s):", *self.journal])
