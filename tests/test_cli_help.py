@@ -1,8 +1,11 @@
 """What every command has: help, `--json`, and no need of what it does not use."""
 
 import json
+import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 import pytest
@@ -28,6 +31,25 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 
 ALL = list(commands())
+
+
+def named(words: Sequence[str]) -> tuple[click.Command, list[str]]:
+    """The command that words name, and the words that are left over."""
+    command: click.Command = main
+    for place, word in enumerate(words):
+        if not isinstance(command, click.Group):
+            return command, [*words[place:]]
+        found = command.get_command(click.Context(command), word)
+        assert found is not None, word
+        command = found
+    return command, []
+
+
+def examples(command: click.Command) -> list[list[str]]:
+    """The words of the examples in a command's help, each without the program's name and what goes before it."""
+    lines = [line.strip() for line in (command.help or "").splitlines()]
+    found = [re.search(r"(?:^|\| )stepacc (.*)", line) for line in lines]
+    return [shlex.split(re.split(r"  +| [|>]", match[1])[0]) for match in found if match]
 
 
 def test_these_commands_are_there() -> None:
@@ -56,16 +78,50 @@ def test_every_command_has_json_and_explains_itself_and_its_options(words: tuple
     assert "--json" in said.out
     assert "\\b" not in said.out
     assert stepacc(*words, "-h").out == said.out
-    command: click.Command = main
-    for word in words:
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), word)
-        assert found is not None
-        command = found
-    assert (command.help or "").rstrip().endswith(".")
+    command, _ = named(words)
+    assert (command.help or "").partition("\n\n")[0].rstrip().endswith(".")
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_the_help_of_every_command_has_examples_of_itself_with_options_that_there_are(words: tuple[str, ...]) -> None:
+    command, _ = named(words)
+    own = [example for example in examples(command) if named(example)[0] is command]
+    assert own
+    for example in own:
+        given = {word.partition("=")[0] for word in named(example)[1] if word.startswith("-") and word != "-"}
+        assert given <= {option for parameter in command.params for option in parameter.opts}, example
+
+
+def test_an_error_is_a_sentence_and_with_debug_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path))
+    said = stepacc_process("scores")
+    assert said.code == 1
+    assert said.err.count("\n") == 1
+    said = stepacc_process("--debug", "scores")
+    assert said.code == 1
+    assert "Traceback (most recent call last)" in said.err
+    assert said.err.rstrip().splitlines()[-1].startswith("stepacc_core.errors.ConfigError: ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete(shell: str) -> None:
+    assert "_STEPACC_COMPLETE" in stepacc("completion", shell).out
+    assert stepacc("completion", "csh").code == 2
+
+
+def test_the_name_of_a_command_is_completed_without_loading_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"_STEPACC_COMPLETE": "bash_complete", "COMP_WORDS": "stepacc sc", "COMP_CWORD": "1"}.items():
+        monkeypatch.setenv(name, value)
+    probe = (
+        "import sys; from stepacc_dagster.cli import main\n"
+        "try:\n    main(prog_name='stepacc')\n"
+        "finally:\n    print(sorted(name for name in sys.modules if name.startswith('stepacc_dagster.cli.')))"
+    )
+    said = stepacc_process("-c", probe, command=[sys.executable])
+    assert said.out == "plain,score\nplain,scores\n[]\n"
 
 
 @pytest.mark.parametrize("group", ["annotations", "db", "import"])

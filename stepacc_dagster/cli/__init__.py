@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from stepacc_core._version import __version__
 from stepacc_core.errors import StepaccError
@@ -21,6 +22,7 @@ from stepacc_core.errors import StepaccError
 _COMMANDS = {
     "annotations": ("annotations:annotations", "Import, check, list and withdraw expected steps."),
     "backfill": ("backfill:backfill", "Bring partitions up to date, such as after a new version of the metric."),
+    "completion": ("completion:completion", "Print the script that completes commands and options in a shell."),
     "collect": ("collect:collect", "Receive traces by OTLP over HTTP and land them in the database."),
     "db": ("db:db", "Create the tables, or bring them up to date."),
     "demo": ("demo:demo", "Score real traces on a local PostgreSQL, from nothing."),
@@ -89,8 +91,16 @@ class _Group(click.Group):
             raise click.ClickException(msg) from None
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without loading any of them."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name, help=text) for name, (_, text) in _COMMANDS.items() if name.startswith(incomplete)]
+
     def invoke(self, ctx: click.Context) -> Any:
         with _ends_on_sigterm():
+            if ctx.params["debug"]:
+                return super().invoke(ctx)
             try:
                 return super().invoke(ctx)
             except StepaccError as error:
@@ -142,8 +152,15 @@ def _of_database(error: Exception) -> str | None:
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stepacc")
-def main() -> None:
-    """Score the steps of AI agents from their traces."""
+@click.option("--debug", is_flag=True, help="Show the traceback of an error instead of a sentence.")
+def main(*, debug: bool) -> None:  # noqa: ARG001 (read by the group)
+    """Score the steps of AI agents from their traces.
+
+    Results go to standard output, all else to standard error. Colours are left out where NO_COLOR is set.
+
+    Exit codes: 0 done; 1 an error, told in a sentence, or what a command checks does not hold, or Ctrl-C; 2 a wrong
+    option or argument. `stepacc COMMAND --help` tells more.
+    """
     # A name from a trace may hold what the terminal's encoding lacks; that must not end a command.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

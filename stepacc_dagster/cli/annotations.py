@@ -117,7 +117,11 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, confirm
     `expected_steps` and `reference_trajectories` of one entry are revisioned apart. Secrets and personal data in them
     are redacted as in traces, so that equal values stay equal: see docs/redaction.md. What `stepacc suggest` wrote is
     refused without --confirm.
-    """
+
+    \b
+    stepacc annotations import --source support_agent expected.yaml
+    stepacc annotations import --source support_agent --confirm suggested.yaml
+    """  # noqa: D301 (click reads the backspace)
     read = [(path, annotation) for path in files for annotation in read_annotations(path)]
     if not confirm:
         _refuse_suggestions(read)
@@ -146,7 +150,12 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, confirm
 @click.option("--history", is_flag=True, help="All revisions, withdrawn ones too, oldest first.")
 @json_option
 def list_(source: str | None, *, history: bool, as_json: bool) -> None:
-    """List the annotations in force of a source."""
+    """List the annotations in force of a source.
+
+    \b
+    stepacc annotations list --source support_agent
+    stepacc annotations list --source support_agent --history --json
+    """  # noqa: D301 (click reads the backspace)
     with open_storage() as engine, engine.connect() as connection:
         name = source_or_only(source)
         stored = list_annotations(connection, name, history=history)
@@ -192,7 +201,11 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     *,
     as_json: bool,
 ) -> None:
-    """Take back what is in force of TARGET_ID, by a revision of its own; earlier revisions stay."""
+    """Take back what is in force of TARGET_ID, by a revision of its own; earlier revisions stay.
+
+    \b
+    stepacc annotations withdraw --source support_agent task:refund
+    """  # noqa: D301 (click reads the backspace)
     own: PartitionType = "session" if target_type == "session" else "trace"
     name = source_or_only(source)
     with open_storage() as engine:

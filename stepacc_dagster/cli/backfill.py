@@ -25,7 +25,6 @@ from stepacc_dagster.stores.errors import UnfollowableError
 _SHOWN = 10
 _COLUMNS = ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change")
 _SUCCESS = "COMPLETED_SUCCESS"
-_INTERRUPTED = 130
 _ROUNDS = 2
 """Backfills by the daemon: what was asked for, and then the homes of sessions that changed by it."""
 
@@ -71,7 +70,7 @@ def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
 
     Old scores stay; going back to the version before is the same command. What was done before an interruption is not
     done again: run the command again to go on. The exit code is 1 when a partition failed, or a source could not be
-    read (the others are brought up to date all the same), and 130 after Ctrl-C.
+    read (the others are brought up to date all the same).
     """  # noqa: D301 (click reads the backspace)
     names = _names(source, metric)
     done = []
@@ -152,7 +151,7 @@ def _by_daemon(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
             status = _followed(evaluation, keys, planned, ident)
         except KeyboardInterrupt:
             note(f"Backfill {ident} is left to Dagster, which goes on with it; end it there under Runs, Backfills.")
-            sys.exit(_INTERRUPTED)
+            raise
         note(f"Backfill {ident} ended: {status.lower().replace('_', ' ')}.")
         success &= status == _SUCCESS
         again = {window.key for window in planned} if round_number else set()

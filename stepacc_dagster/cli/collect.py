@@ -58,7 +58,11 @@ def collect(  # noqa: PLR0913, PLR0917 (one parameter an option)
     http/json. A request is acknowledged when its spans are committed. Ctrl-C lands what was received, and ends.
 
     Secrets and personal data are redacted before anything is stored: see docs/redaction.md.
-    """
+
+    \b
+    stepacc collect --source support_agent
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python agent.py
+    """  # noqa: D301 (click reads the backspace)
     token = _token(host, token_env)
     limits = Limits(request_bytes=max_request_mib * _MIB, waiting_bytes=max_waiting_mib * _MIB)
     name = source_or_only(source)

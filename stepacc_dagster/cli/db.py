@@ -21,7 +21,11 @@ def db() -> None:
 @db.command()
 @json_option
 def upgrade(*, as_json: bool) -> None:
-    """Create the schema `stepacc` or bring it up to date; safe to run again and from several processes."""
+    """Create the schema `stepacc` or bring it up to date; safe to run again and from several processes.
+
+    \b
+    stepacc db upgrade
+    """  # noqa: D301 (click reads the backspace)
     with open_database() as url:
         engine = connect_engine(url)
         try:
@@ -39,7 +43,12 @@ def upgrade(*, as_json: bool) -> None:
 @click.argument("statement", required=False)
 @json_option
 def query(statement: str | None, *, as_json: bool) -> None:
-    """Print the rows of an SQL STATEMENT, else of the one on standard input; nothing can be changed by it."""
+    """Print the rows of an SQL STATEMENT, else of the one on standard input; nothing can be changed by it.
+
+    \b
+    stepacc db query "SELECT metric, count(*) FROM stepacc.scores GROUP BY 1"
+    stepacc db query --json < query.sql
+    """  # noqa: D301 (click reads the backspace)
     text = statement or sys.stdin.read()
     with open_storage() as engine, engine.connect() as connection:
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")

@@ -21,7 +21,11 @@ from stepacc_dagster.storage.current import CurrentScore
 @click.command()
 @json_option
 def demo(*, as_json: bool) -> None:
-    """Score recorded traces of real agent frameworks, from nothing; safe to run again."""
+    """Score recorded traces of real agent frameworks, from nothing; safe to run again.
+
+    \b
+    stepacc demo
+    """  # noqa: D301 (click reads the backspace)
     note(_place(database_url()))
     with open_database() as url:
         outcome = run_demo(url, note)

@@ -47,7 +47,12 @@ class _Stop(BaseException):
 )
 @json_option
 def dev(port: int, *, as_json: bool) -> None:
-    """Start the Dagster UI and daemon over the local database; one Ctrl-C ends everything."""
+    """Start the Dagster UI and daemon over the local database; one Ctrl-C ends everything.
+
+    \b
+    stepacc dev
+    stepacc dev --port 3001
+    """  # noqa: D301 (click reads the backspace)
     _refuse_busy(port)
     home = local_home()
     with _until_stopped(), open_database() as url:

@@ -27,7 +27,11 @@ def doctor(source: str | None, *, strict: bool, as_json: bool) -> None:
     Nothing is changed and no password is shown. Findings are ok, note (worth knowing), warning (something is not done
     that most people expect) and error (something fails). The exit code is 0 without errors, and 1 with one; --strict
     makes it 1 for a warning, too.
-    """
+
+    \b
+    stepacc doctor
+    stepacc doctor --source support_agent --json
+    """  # noqa: D301 (click reads the backspace)
     found: list[Finding] = []
     for section in _sections(source):
         _tell(section, as_json=as_json)

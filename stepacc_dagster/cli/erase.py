@@ -53,7 +53,11 @@ def erase_(  # noqa: PLR0913, PLR0917 (a command's options)
 
     Spans, arguments, outputs, reasons of scores and what was said of these traces go; their score rows stay, without
     content. What comes of them later is not stored. Everything else, and what is not reached, is in docs/erase.md.
-    """
+
+    \b
+    stepacc erase --trace 4bf92f3577b34da6a3ce929d0e0e4736
+    stepacc erase --user jane --source support_agent
+    """  # noqa: D301 (click reads the backspace)
     kind, ident = _named({"trace": trace_id, "session": session_id, "user": user_id}, source)
     configured = _configured()
     with open_database() as url, ready_engine(url) as engine:

@@ -76,7 +76,11 @@ def set_(  # noqa: PLR0913, PLR0917 (a command's options)
 @click.option("--source", help="Of this source only; of all where left out.")
 @json_option
 def list_(source: str | None, *, as_json: bool) -> None:
-    """List the baselines in force."""
+    """List the baselines in force.
+
+    \b
+    stepacc gate baseline list --source support_agent
+    """  # noqa: D301 (click reads the backspace)
     with refusals(), open_storage() as engine, engine.connect() as connection:
         found = list_baselines(connection, source)
     if as_json:
@@ -114,7 +118,11 @@ def list_(source: str | None, *, as_json: bool) -> None:
 @click.option("--source", help="Name of the source; the only configured one where left out.")
 @json_option
 def show(name: str, source: str | None, *, as_json: bool) -> None:
-    """Show what the baseline NAME was made of, and its scores task by task."""
+    """Show what the baseline NAME was made of, and its scores task by task.
+
+    \b
+    stepacc gate baseline show release-41 --json
+    """  # noqa: D301 (click reads the backspace)
     with refusals():
         own = source_or_only(source)
         with open_storage() as engine, engine.connect() as connection:

@@ -43,7 +43,11 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
     the exit code is 1. Landing a span again changes nothing.
 
     Secrets and personal data are redacted before anything is stored: see docs/redaction.md.
-    """
+
+    \b
+    stepacc import traces --source support_agent runs/*.jsonl
+    zcat old.jsonl.gz | stepacc import traces --source support_agent -
+    """  # noqa: D301 (click reads the backspace)
     name, mappings = source_or_only(source), read_mappings(mapping_files)
     problems: list[str] = []
     with open_storage() as engine:

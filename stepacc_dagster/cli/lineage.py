@@ -60,7 +60,11 @@ def annotation(
     """Show what annotation ID says, and every score that used it.
 
     An annotation is one revision. `stepacc annotations list --history` shows the ids.
-    """
+
+    \b
+    stepacc lineage annotation 17
+    stepacc lineage annotation --target task:refund
+    """  # noqa: D301 (click reads the backspace)
     if (annotation_id is None) == (target is None):
         msg = "Give either the ID of an annotation or --target TYPE:ID."
         raise click.UsageError(msg)
@@ -86,7 +90,10 @@ def trace(trace_id: str, source: str | None, *, as_json: bool) -> None:
     Each score comes with the annotation revision, metric version, config and Dagster run behind it.
 
     ID is the trace's id or the beginning of it.
-    """
+
+    \b
+    stepacc lineage trace 4bf92f35
+    """  # noqa: D301 (click reads the backspace)
     with open_storage() as engine, engine.connect() as connection:
         found = [
             trace_lineage(connection, occurrence)
@@ -111,7 +118,10 @@ def session(session_id: str, source: str | None, *, as_json: bool) -> None:
     Each score comes with the annotation revision, metric version, config and Dagster run behind it.
 
     ID is the session's id or the beginning of it.
-    """
+
+    \b
+    stepacc lineage session chat-42
+    """  # noqa: D301 (click reads the backspace)
     with open_storage() as engine, engine.connect() as connection:
         forms = stored_forms(engine, session_id, source)
         found = [session_lineage(connection, occurrence) for occurrence in _sessions(connection, forms, source)]

@@ -15,7 +15,12 @@ from stepacc_dagster.cli.output import emit_json, json_option, note, out
 @click.option("--metric-version", help="A version; the newest where left out.")
 @json_option
 def manifest(name: str | None, metric_version: str | None, *, as_json: bool) -> None:
-    """Show the manifest of metric NAME, or list all metrics."""
+    """Show the manifest of metric NAME, or list all metrics.
+
+    \b
+    stepacc manifest
+    stepacc manifest agent.step_accuracy --json
+    """  # noqa: D301 (click reads the backspace)
     if name:
         with refused_as_usage():
             document = get_metric(name, metric_version).manifest.model_dump(mode="json")

@@ -22,7 +22,11 @@ _to = click.option("--to", "last", metavar="KEY", help="Last partition, included
 @_to
 @json_option
 def ingest(source: str | None, first: str | None, last: str | None, *, as_json: bool) -> None:
-    """Turn the landed spans of a range of partitions into canonical traces, in Dagster runs."""
+    """Turn the landed spans of a range of partitions into canonical traces, in Dagster runs.
+
+    \b
+    stepacc ingest --source support_agent --from 2026-11-01 --to 2026-11-30
+    """  # noqa: D301 (click reads the backspace)
     _evaluate(source, first, last, LocalEvaluation.ingest, as_json=as_json)
 
 
@@ -33,7 +37,12 @@ def ingest(source: str | None, first: str | None, last: str | None, *, as_json: 
 @click.option("--metric", help="Score by this metric of the source only; by all where left out.")
 @json_option
 def materialize(source: str | None, first: str | None, last: str | None, metric: str | None, *, as_json: bool) -> None:
-    """Ingest and score a range of partitions, in Dagster runs."""
+    """Ingest and score a range of partitions, in Dagster runs.
+
+    \b
+    stepacc materialize
+    stepacc materialize --source support_agent --from 2026-11-01 --to 2026-11-30
+    """  # noqa: D301 (click reads the backspace)
     _evaluate(source, first, last, LocalEvaluation.materialize, metric=metric, as_json=as_json)
 
 

@@ -65,7 +65,11 @@ def score(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     FILES hold OTLP as JSON lines or protobuf (log records beside their spans), JSON exports of LangSmith, Langfuse or
     ATIF, or canonical partitions, also gzipped; - stands for standard input. Exit code 1: something could not be read,
     or an occurrence failed.
-    """
+
+    \b
+    stepacc score run.jsonl --annotations expected.yaml
+    stepacc score run.jsonl --config 'expected_steps=["search", "answer"]'
+    """  # noqa: D301 (click reads the backspace)
     with refused_as_usage():
         scorer = get_metric(metric, metric_version)
         config = build_config(scorer, dict(parse_setting(text) for text in settings))

@@ -22,7 +22,11 @@ def steps(files: tuple[Path, ...], *, reading: Reading, as_json: bool) -> None:
 
     FILES hold OTLP as JSON lines or protobuf (log records beside their spans), JSON exports of LangSmith, Langfuse or
     ATIF, or canonical partitions, also gzipped; - stands for standard input. Exit code 1: something could not be read.
-    """
+
+    \b
+    stepacc steps run.jsonl
+    zcat runs.jsonl.gz | stepacc steps - --json
+    """  # noqa: D301 (click reads the backspace)
     found = read_trace_files(files)
     traces = found.traces(reading.settings)
     partitions = [*found.partitions, *all_partitions(traces)]
