@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,9 +74,10 @@ class Project:
         """Return what a process said until now."""
         return (self.stage.home / log).read_text()
 
-    def messages(self, run: dg.DagsterRun) -> list[str]:
-        """Return what the event log of a run says."""
-        return [entry.message for entry in self.stage.instance.all_logs(run.run_id)]
+    def steps(self, run: dg.DagsterRun, event_type: dg.DagsterEventType, words: str = "") -> Counter[str]:
+        """Return how often each step of a run has an event of a type whose message has these words."""
+        entries = self.stage.instance.all_logs(run.run_id, of_type=event_type)
+        return Counter(entry.step_key for entry in entries if entry.step_key and words in entry.message)
 
 
 def _change(given: Path, path: Path, changes: Mapping[str, str]) -> None:
