@@ -19,7 +19,8 @@ def redacted_forms(engine: sa.Engine, ident: str, settings: Iterable[RedactionSe
     Raises:
         RedactionKeyError: there is no key, or it is not the one of the database.
     """
-    finding = [each for each in settings if each.enabled and Redactor(each, _ANY_KEY).text(ident) != ident]
+    different = {repr(each): each for each in settings}.values()
+    finding = [each for each in different if each.enabled and Redactor(each, _ANY_KEY).text(ident) != ident]
     with engine.connect() as connection:
         if not finding or not has_key(connection):
             return ()
