@@ -57,13 +57,25 @@ def test_a_gate_is_told_with_each_scoring_and_a_failing_one_ends_no_run(workshop
     assert shown["decision"]["passed"] is False
 
 
-def test_a_blocking_gate_that_fails_ends_the_run_and_what_cannot_be_decided_does_not_pass(workshop: Workshop) -> None:
-    blocked = workshop.run(TUESDAY, gates=(GateSettings(min_mean=0.9, blocking=True),))
-    assert (blocked.success, workshop.checks(blocked)["gate"].passed) == (False, False)
+def test_a_blocking_gate_that_fails_ends_the_run_before_what_is_made_of_the_scores(workshop: Workshop) -> None:
+    blocked = workshop.run(TUESDAY, gates=(GateSettings(newest=1, min_mean=0.9, blocking=True),))
 
-    unknown = workshop.run(MONDAY, gates=(GateSettings(baseline="none of that name"),))
-    told = workshop.checks(unknown)["gate"]
-    assert (unknown.success, told.passed) == (True, False)
+    assert (blocked.success, workshop.checks(blocked)["gate"].passed) == (False, False)
+    logs = workshop.instance.all_logs(blocked.run_id, of_type=dg.DagsterEventType.STEP_SUCCESS)
+    assert {log.step_key for log in logs} == {"support__ingest", "support__step_accuracy"}
+
+
+def test_a_gate_runs_by_itself_and_what_cannot_be_decided_does_not_pass(workshop: Workshop) -> None:
+    definitions = build_evaluation_definitions(support_source(gates=(GateSettings(baseline="none of that name"),)))
+    key = dg.AssetCheckKey(dg.AssetKey(["support", "step_accuracy_scores"]), "gate")
+    job = definitions.resolve_implicit_global_asset_job_def()
+    alone = job.get_subset(asset_selection=set(), asset_check_selection={key})
+
+    result = alone.execute_in_process(instance=workshop.instance)
+
+    [told] = result.get_asset_check_evaluations()
+    assert (result.success, told.passed) == (True, False)
+    assert told.description is not None
     assert told.description.startswith(
         "The gate cannot be decided: Source `support` has no baseline `none of that name`"
     )
