@@ -28,6 +28,7 @@ _PATIENCE = 150.0
 _STANDS = 5.0
 """Seconds for which the time of a soak goes on while the UI is not up; then it stands, or a slow machine would do
 nothing but start."""
+_OVERTIME = 60.0
 _RARELY = 5.0
 """Seconds after which a window for which nobody works is taken for one whose run was lost."""
 _EARLIER = timedelta(days=1)
@@ -80,7 +81,7 @@ class Course:
         plan = sorted([*self._happenings(work), *self._bumps(begin), *self._disturbances()], key=lambda each: each[0])
         schedules = [schedule_name(source) for source in self._stage.sources]
         clock = _Clock()
-        while plan or clock.seconds < self._settings.seconds:
+        while plan or clock.seconds < self._settings.seconds or self._still_waits(clock):
             self._service.tend()
             clock.go_on(working=self._service.dev is not None)
             while plan and plan[0][0] <= clock.seconds:
@@ -93,6 +94,10 @@ class Course:
         self._report.figures["seconds disturbed"] = round(time.monotonic() - self._begun)
         if schedules:
             self._report.problems.append(f"the UI was not up for long enough to turn on the schedules {schedules}")
+
+    def _still_waits(self, clock: "_Clock") -> bool:
+        """Whether somebody is to be killed who was not there yet, and a while after the time there still is hope."""
+        return bool(self._disturber.pending) and clock.seconds < self._settings.seconds + _OVERTIME
 
     def settle(self) -> None:
         """Wait until all is up to date and at rest; what hangs is told."""
@@ -126,22 +131,22 @@ class Course:
     def inspect(self) -> None:
         """See what is left, first with the processes at rest, and then without them."""
         idle = self._waited(
-            lambda: set(connections(self._stage)) <= {"idle"} and not advisory_locks(self._stage.engine)
+            lambda: set(connections(self._stage.engine)) <= {"idle"} and not advisory_locks(self._stage.engine)
         )
-        resting = connections(self._stage)
+        resting = connections(self._stage.engine)
         if not idle:
             self._report.problems.append(f"connections do not come to rest: {resting}")
         if (code := self._service.stop()) != 0:
             self._report.problems.append(f"stepacc dev ended with exit code {code} when it was asked to end")
         if left := self._stage.processes(""):
             self._report.problems.append(f"processes are left over: {left}")
-        if not self._waited(lambda: not connections(self._stage)):
-            self._report.problems.append(f"connections are left over: {connections(self._stage)}")
+        if not self._waited(lambda: not connections(self._stage.engine)):
+            self._report.problems.append(f"connections are left over: {connections(self._stage.engine)}")
         self._report.problems += self._service.unexplained
         self._tell(resting)
 
     def _tell(self, resting: object) -> None:
-        counted, fates = figures(self._stage), runs_by_fate(self._stage)
+        counted, fates = figures(self._stage.engine), runs_by_fate(self._stage.engine)
         self._report.figures |= {
             "metric version at the end": self._version,
             "disturbances": dict(Counter(self._disturber.done)),
@@ -149,9 +154,7 @@ class Course:
             "runs by who asked and how they ended": fates,
             "connections at rest": resting,
             "requests lost, which would have been made again later": self._lost,
-            **counted,
-            "events per partition": round(counted["events"] / max(1, counted["partitions"]), 1),
-            "events per evaluation of a partition": round(counted["events"] / max(1, counted["evaluations"]), 1),
+            "event log": counted,
         }
         for trigger in ("schedule", "changes"):
             if not fates.get(f"{trigger} success"):

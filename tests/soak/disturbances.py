@@ -35,7 +35,8 @@ class Disturber:
         self._stage, self._service, self._chance, self._note = stage, service, chance, note
         self._seen: dict[int, float] = {}
         self._age = chance.uniform(0, _OLDEST)
-        self._pending: list[str] = []
+        self.pending: list[str] = []
+        """What is to be done as soon as there is somebody to do it to."""
         self.done: list[str] = []
         """What was done, in order."""
         self._kinds: dict[str, Callable[[], str | None]] = {
@@ -54,16 +55,16 @@ class Disturber:
 
     def disturb(self, kind: str) -> None:
         """Do something of a kind, as soon as there is somebody to do it to."""
-        self._pending.append(kind)
+        self.pending.append(kind)
 
     def look(self) -> None:
         """Do what can be done now; to be called often."""
         now = time.monotonic()
         self._seen = {pid: self._seen.get(pid, now) for pid in self._stage.processes(_WORKER)}
-        for kind in list(dict.fromkeys(self._pending)):
+        for kind in list(dict.fromkeys(self.pending)):
             said = self._kinds[kind]()
             if said is not None:
-                self._pending.remove(kind)
+                self.pending.remove(kind)
                 self.done.append(kind)
                 self._note(f"{kind}{said}")
 

@@ -6,7 +6,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests.integration.disturbed_access import Rows
-from tests.integration.disturbed_processes import Stage
 
 _SHOWN = 5
 _CONNECTIONS = """
@@ -25,6 +24,7 @@ _FIGURES = {
     "events": "SELECT count(*) FROM dagster.event_logs",
     "runs": "SELECT count(*) FROM dagster.runs",
 }
+_SHARED = ("partition", "evaluation", "run")
 _RUNS = """
     SELECT coalesce(t.value, 'nobody') || ' ' || lower(r.status), count(*)
     FROM dagster.runs r LEFT JOIN dagster.run_tags t ON t.run_id = r.run_id AND t.key = 'stepacc/trigger'
@@ -50,25 +50,31 @@ def differences(found: Rows, expected: Rows) -> Iterator[str]:
                 yield f"{table}: {len(rows)} rows {word}: " + "; ".join(map(str, rows[:_SHOWN]))
 
 
-def connections(stage: Stage) -> Mapping[str, int]:
+def connections(engine: sa.Engine) -> Mapping[str, int]:
     """Return how many connections to the server there are beside the one that asks, by their state."""
-    return dict(stage.rows(_CONNECTIONS))
+    return dict(_rows(engine, _CONNECTIONS))
 
 
-def figures(stage: Stage) -> dict[str, int]:
-    """Return how much was done: partitions scored, how often in all, events and runs."""
-    return {name: stage.rows(query)[0][0] for name, query in _FIGURES.items()}
+def figures(engine: sa.Engine) -> Mapping[str, float]:
+    """Return what the event log holds: partitions that were scored, how often in all, runs, and events for each."""
+    found: dict[str, float] = {name: _rows(engine, query)[0][0] for name, query in _FIGURES.items()}
+    shares = {f"events per {name}": round(found["events"] / max(1, found[f"{name}s"]), 1) for name in _SHARED}
+    return found | shares
 
 
-def runs_by_fate(stage: Stage) -> dict[str, int]:
+def runs_by_fate(engine: sa.Engine) -> Mapping[str, int]:
     """Return how many runs there were, by who asked for them and how they ended."""
-    return dict(stage.rows(_RUNS))
+    return dict(_rows(engine, _RUNS))
 
 
 def advisory_locks(engine: sa.Engine) -> int:
     """Return how many advisory locks anybody holds or waits for."""
+    return int(_rows(engine, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")[0][0])
+
+
+def _rows(engine: sa.Engine, query: str) -> list[Any]:
     with engine.connect() as connection:
-        return int(connection.scalar(sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")) or 0)
+        return list(connection.execute(sa.text(query)))
 
 
 def _has_content(row: Mapping[str, Any]) -> bool:

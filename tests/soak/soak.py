@@ -1,7 +1,7 @@
 """A soak: real processes at work for a while, disturbed at random; at the end all is as if nothing had been."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.integration.disturbed_access import Rows, due, rows
 from tests.integration.disturbed_processes import open_stage
 from tests.soak.course import Course
 from tests.soak.happenings import Write, happenings
-from tests.soak.outcome import comparable, differences
+from tests.soak.outcome import comparable, differences, figures
 from tests.soak.report import Report, Settings
 from tests.soak.sources import VERSIONS, configure_sources
 
@@ -36,12 +36,14 @@ def soak(settings: Settings) -> Report:
                 course.settle()
                 course.inspect()
             found, sources = rows(stage.engine), stage.sources
-        _compare(report, found, undisturbed(Server(postgres.url("postgres")), sources, [each.write for each in work]))
+        expected, log = undisturbed(Server(postgres.url("postgres")), sources, [each.write for each in work])
+        report.figures["event log of the undisturbed run"] = log
+        _compare(report, found, expected)
     return report
 
 
-def undisturbed(server: Server, sources: Sequence[Source], writes: Sequence[Write]) -> Rows:
-    """Write the same to another database, and evaluate it once, in this process."""
+def undisturbed(server: Server, sources: Sequence[Source], writes: Sequence[Write]) -> tuple[Rows, Mapping[str, float]]:
+    """Write the same to another database, and evaluate it once, in this process; return rows and event log figures."""
     with server.database() as url, opened(url) as engine, tempfile.TemporaryDirectory() as home:
         upgrade(engine)
         for write in writes:
@@ -54,7 +56,7 @@ def undisturbed(server: Server, sources: Sequence[Source], writes: Sequence[Writ
                     assert run.success, run.error
             left = due(engine, sources)
             assert not left, left
-        return rows(engine)
+        return rows(engine), figures(engine)
 
 
 def _compare(report: Report, found: Rows, expected: Rows) -> None:
