@@ -319,9 +319,42 @@ def test_a_reader_that_stops_ends_it_quietly() -> None:
     assert "Traceback" not in said.err
 
 
+_MANY = """
+    INSERT INTO stepacc.scores (source, partition_type, partition_id, window_key, metric, metric_version, config_hash,
+                                status, score, steps_hash, evaluated_at, confirmed_at)
+    SELECT 'many', 'trace', 'trace ' || n, :window, 'agent.step_accuracy', '2.0.0', 'c', 'scored', (n % 100) / 100.0,
+           'x', now(), now()
+    FROM generate_series(1, :count) n
+"""
+_PEAK = """
+import resource, sys
+from stepacc_dagster.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(shop: sa.Engine, tmp_path: Path) -> None:
+    peaks = {}
+    with shop.begin() as conn:
+        conn.execute(sa.text(_MANY), {"window": MONDAY, "count": 30_000})
+        conn.execute(sa.text(_MANY.replace("'trace ' ||", "'other ' ||")), {"window": TUESDAY, "count": 100_000})
+    for window, rows in ((MONDAY, 30_000), (TUESDAY, 100_000)):
+        file = tmp_path / f"{window}.parquet"
+        words = ["export", "--source", "many", "--all-versions", "--from", window, "--to", window, "-o", str(file)]
+        said = stepacc_process(*words, command=[sys.executable, "-c", _PEAK])
+        assert parquet.ParquetFile(file).metadata.num_rows == rows, said.err
+        peaks[rows] = int(said.err.splitlines()[-1])
+    assert peaks[100_000] < 1.2 * peaks[30_000]
+
+
 def test_the_page_names_the_columns_as_they_are() -> None:
     kinds = {"moment": "timestamp", "json": "JSON text"}
     for column in (*COLUMNS, METADATA):
         line = f"| `{column.name}` | {kinds.get(column.kind, column.kind)} | {'no' if column.required else 'yes'} |"
         assert f"{line} {column.about} |" in PAGE
-    assert PAGE.count("\n| `") == len(COLUMNS) + 1
+    table = PAGE.partition("## Columns")[2].partition("\n## ")[0]
+    assert table.count("\n| `") == len(COLUMNS) + 1
