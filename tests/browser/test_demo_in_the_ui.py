@@ -20,6 +20,8 @@ EDGES = {
     ("annotations", "step_accuracy_scores"),
     ("canonical_traces", "step_accuracy_metadata"),
     ("canonical_traces", "step_accuracy_scores"),
+    ("step_accuracy_metadata", "task_summaries"),
+    ("step_accuracy_scores", "task_summaries"),
 }
 ASSETS = {asset for edge in EDGES for asset in edge}
 CHECKS = {
@@ -194,7 +196,7 @@ def test_the_backfill_completes(
     page.goto("/runs?view=backfills")
     expect(page.get_by_text("Success", exact=True)).to_be_visible(timeout=BACKFILL_PATIENCE)
     page.get_by_role("link", name=backfill).click()
-    expect(page.get_by_text("100% completed")).to_have_count(3)
+    expect(page.get_by_text("100% completed")).to_have_count(4)
     tags = demo.rows("SELECT run_id, value FROM dagster.run_tags WHERE key = 'dagster/backfill'")
     runs = {tag["run_id"] for tag in tags if tag["value"] == backfill}
     after = confirmed(demo)
