@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 SECONDS ?= 600
 SEED ?= 1
 LIVE := .venv-live
+PEERS := .venv-peers
 AIRFLOW := .venv-airflow
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo dev test test-all test-live test-airflow check bench fidelity soak screenshots clean
+.PHONY: help demo dev test test-all test-live test-airflow check bench peers fidelity soak screenshots clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,6 +40,9 @@ check: $(VENV)/.dev ## format, lint and types
 bench: $(VENV)/.dev ## timings beside their yardsticks
 	$(BIN)/python -m benchmarks.alignment
 	$(BIN)/python -m benchmarks.ingest
+
+peers: $(VENV)/.dev $(PEERS)/.installed ## what other evaluators say of the same small inputs, and how fast (1 GB)
+	$(BIN)/python -m benchmarks.peers $(PEERS)/bin/python
 
 fidelity: $(VENV)/.dev ## how many recorded traces give their true tool steps
 	$(BIN)/python -m tests.fidelity
@@ -73,5 +77,12 @@ $(AIRFLOW)/.installed: tests/deploy/constraints-airflow.txt
 	$(AIRFLOW)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $< apache-airflow
 	@touch $@
 
+# The other evaluators have an environment of their own; nothing of stepacc is in it. It is the one that was measured:
+# two of them ask for versions of click that no resolver can bring together, though they work with one.
+$(PEERS)/.installed: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	@touch $@
+
 clean: ## remove the environments and caches
-	rm -rf $(VENV) $(LIVE) $(AIRFLOW) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	rm -rf $(VENV) $(LIVE) $(PEERS) $(AIRFLOW) .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
