@@ -21,10 +21,10 @@ dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 	@exec $(BIN)/stepacc dev
 
 test: check ## everything that must hold, in under ten minutes
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not live and not airflow"
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow and not live and not airflow"
 
 test-all: test ## the tests, and then those that take minutes
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest -n 4 --dist loadfile -m slow
 
 test-live: $(VENV)/.dev $(LIVE)/.installed ## the stores against real servers of Phoenix and MLflow (1.3 GB)
 	$(BIN)/python -m pytest -m live tests/live
