@@ -20,6 +20,11 @@ RETURNS = ["abc"] * 6, ["acb"] * 5, ["axbc"] * 4
 
 def partition(ident: str, steps: str, task_id: str | None = "returns", status: Any = "OK") -> CanonicalPartition:
     """A trace whose steps are letters."""
+    return named(ident, list(steps), task_id, status)
+
+
+def named(ident: str, steps: list[str], task_id: str | None = "return_order", status: Any = "OK") -> CanonicalPartition:
+    """A trace of these steps."""
     root = CanonicalSpan(ident, "r", "AGENT", "root", None, 1, 99, status)
     tools = [CanonicalSpan(ident, f"{at}", "TOOL", name, "r", at, at) for at, name in enumerate(steps, start=2)]
     return CanonicalPartition("trace", ident, task_id=task_id, spans=(root, *tools))
@@ -187,3 +192,16 @@ def test_names_come_through_the_file_as_they_are(name: str) -> None:
     assert (steps.target.id, steps.value) == (name, [name])
     assert printable(name) in named
     assert json.dumps(steps.value)
+
+
+def test_the_page_shows_what_is_written(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "suggest.md").read_text()
+    orders = [["fetch_policy", "fetch_history"], ["fetch_history", "fetch_policy"]]
+    made = [
+        named(f"t{number}", ["lookup_order", *orders[number % 3 == 0], *["ask_manager"] * (number < 7), "issue_refund"])
+        for number in range(20)
+    ]
+    keys = ("--key", "expected_steps", "--key", "reference_trajectories")
+    written = stepacc("suggest", file(tmp_path, *made), "--source", "support_agent", *keys).out
+
+    assert f"```yaml\n{written}```" in page

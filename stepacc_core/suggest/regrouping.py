@@ -23,9 +23,17 @@ from stepacc_core.suggest.written import Elements, trajectory_of
 _EDIT_BITS = 5.0
 """Which step, and what of it: a few bits, whose exact number matters little."""
 
+_LONGEST = 60
+"""Steps of a trajectory that is looked at again."""
+
 
 def regrouped(elements: Elements, evidence: Evidence, names: Mapping[Key, str]) -> Elements:
-    """Split groups, and join elements, as long as that tells the runs in fewer bits."""
+    """Split groups, and join elements, as long as that tells the runs in fewer bits.
+
+    Long trajectories are left as they are: each change that is tried aligns all runs anew.
+    """
+    if sum(map(len, elements)) > _LONGEST:
+        return elements
     counts = Counter(key for members in elements for key, _ in members)
     again = {key for key, count in counts.items() if count > 1}
     least = _bits(elements, evidence, names)
