@@ -77,8 +77,11 @@ class Course:
         _keep_what_is_acknowledged(self._stage)
         self._service.tend()
         self._waited(lambda: self._service.dev is not None)
-        _give_up_starts_after(4 * (time.monotonic() - self._begun), self._stage)
-        plan = sorted([*self._happenings(work), *self._bumps(begin), *self._disturbances()], key=lambda each: each[0])
+        started_in = time.monotonic() - self._begun
+        _give_up_starts_after(4 * started_in, self._stage)
+        plan = sorted(
+            [*self._happenings(work), *self._bumps(begin), *self._disturbances(started_in)], key=lambda each: each[0]
+        )
         schedules = [schedule_name(source) for source in self._stage.sources]
         clock = _Clock()
         while plan or clock.seconds < self._settings.seconds or self._still_waits(clock):
@@ -182,13 +185,14 @@ class Course:
         configure_sources(self._stage.home, version, begin)
         self._note(f"{METRIC} {version} is deployed")
 
-    def _disturbances(self) -> Iterator[tuple[float, Callable[[], object]]]:
+    def _disturbances(self, started_in: float) -> Iterator[tuple[float, Callable[[], object]]]:
+        pause = self._settings.pause(started_in)
         kinds: list[str] = []
-        moment = self._chance.uniform(*self._settings.pause)
+        moment = self._chance.uniform(*pause)
         while moment < self._settings.seconds:
             kinds = kinds or self._chance.sample(self._disturber.kinds, len(self._disturber.kinds))
             yield moment, partial(self._disturber.disturb, kinds.pop())
-            moment += self._chance.uniform(*self._settings.pause)
+            moment += self._chance.uniform(*pause)
 
     def _turn_on(self, name: str, begin: datetime) -> bool:
         """Turn on a schedule as though that had been done a day ago, so that it makes up for what it missed."""

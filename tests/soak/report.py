@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass, field
 
+_PAUSE = 15.0
+"""Seconds between two disturbances, where the machine is quick and there is time."""
+_QUICK = 10.0
+"""Seconds in which the command starts on a machine that has nothing else to do."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -19,13 +24,16 @@ class Settings:
 
     @property
     def is_short(self) -> bool:
-        """Whether there is time for each kind of disturbance once only."""
+        """Whether there is time for one version change only."""
         return self.seconds < 180
 
-    @property
-    def pause(self) -> tuple[float, float]:
-        """Least and most seconds between two disturbances."""
-        return (0.8 * self.seconds / 7.5, 1.2 * self.seconds / 7.5) if self.is_short else (8, 25)
+    def pause(self, started_in: float) -> tuple[float, float]:
+        """Return the least and most seconds between two disturbances, where the command took some seconds to start.
+
+        On a slow machine they come more rarely, or no run would ever come to its end before the last of them.
+        """
+        mean = min(_PAUSE * min(4.0, max(1.0, started_in / _QUICK)), self.seconds / 7.5)  # six kinds have to fit in
+        return 0.8 * mean, 1.2 * mean
 
     @property
     def bumps(self) -> list[float]:
