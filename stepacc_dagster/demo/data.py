@@ -1,5 +1,6 @@
 """The demo's package data: recorded traces moved to recent days, annotations, and the source's `defs.yaml`."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -40,6 +41,12 @@ def annotations() -> tuple[Annotation, ...]:
 def defs_yaml(start_date: date) -> str:
     """Return the demo source's `defs.yaml`, with the first day of its traces."""
     return _FOLDER.joinpath("defs.yaml").read_text(encoding="utf-8").replace("{start_date}", start_date.isoformat())
+
+
+def is_as_shipped(text: str) -> bool:
+    """Tell whether a `defs.yaml` is the demo's own, whatever its first day."""
+    day = re.search(r'^  start_date: "(\d{4}-\d\d-\d\d)"$', text, re.MULTILINE)
+    return day is not None and text == defs_yaml(date.fromisoformat(day[1]))
 
 
 def days_of(spans: Sequence[RawSpan]) -> list[date]:

@@ -20,6 +20,11 @@ from stepacc_dagster.storage.expectations import not_erased
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.storage.schema import upgrade
 
+_ORIGIN = "stepacc demo"
+_SAID_BY_OTHERS = sa.text("""
+    SELECT DISTINCT target_type, target_id, partition_type, key FROM stepacc.annotations
+    WHERE source = :source AND origin <> :origin
+""")
 _STARTS = sa.text("""
     SELECT trace_id, min(start_time_unix_nano) FROM stepacc.otel_spans
     WHERE source = :source AND trace_id = ANY(:trace_ids) GROUP BY trace_id
@@ -36,6 +41,8 @@ class DemoOutcome:
 
 def run_demo(url: str, say: Callable[[str], None], *, today: date | None = None) -> DemoOutcome:
     """Run the demo on a database; running it again finds everything there and changes nothing.
+
+    What somebody has changed since, an annotation or the source's settings, stays as it is.
 
     Args:
         url: the database.
@@ -62,13 +69,21 @@ def _land(engine: sa.Engine, say: Callable[[str], None], today: date) -> list[da
     with engine.begin() as connection:
         spans = data.moved(recorded, _shift(connection, recorded, today))
         landed = land_spans(connection, data.SOURCE, spans, redactor)
-        entries = [AnnotationEntry.of(a, source=data.SOURCE, origin="stepacc demo") for a in data.annotations()]
+        entries = _unsaid(
+            connection, [AnnotationEntry.of(a, source=data.SOURCE, origin=_ORIGIN) for a in data.annotations()]
+        )
         added = add_annotations(connection, not_erased(connection, data.SOURCE, entries))
     days = data.days_of(spans)
     _write_source(days[0])
     say(f"Landed {len(spans)} spans of recorded traces ({landed.new} new), on {len(days)} days.")
     say(f"Imported {len(added)} annotations ({sum(revision.new for revision in added)} new).")
     return days
+
+
+def _unsaid(connection: sa.Connection, entries: list[AnnotationEntry]) -> list[AnnotationEntry]:
+    """Return the annotations of targets that nobody but the demo has said anything of."""
+    said = {tuple(row) for row in connection.execute(_SAID_BY_OTHERS, {"source": data.SOURCE, "origin": _ORIGIN})}
+    return [each for each in entries if (each.target_type, each.target_id, each.partition_type, each.key) not in said]
 
 
 def _shift(connection: sa.Connection, recorded: list[RawSpan], today: date) -> timedelta:
@@ -94,7 +109,10 @@ def _day(start_ns: int) -> date:
 def _write_source(start: date) -> None:
     """Write the source's `defs.yaml` in one go, since a Dagster process may be reading it."""
     folder = defs_folder() / data.SOURCE
+    written = folder / "defs.yaml"
+    if written.exists() and not data.is_as_shipped(written.read_text(encoding="utf-8")):
+        return
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f".defs.yaml.{os.getpid()}"
     scratch.write_text(data.defs_yaml(start), encoding="utf-8")
-    scratch.replace(folder / "defs.yaml")
+    scratch.replace(written)

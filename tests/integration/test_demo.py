@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from stepacc_dagster.database import connect_engine
+from stepacc_dagster.definitions import defs_folder
 from stepacc_dagster.demo import data
 from stepacc_dagster.demo.run import DemoOutcome, run_demo
 from stepacc_dagster.local.account import server_account
@@ -222,6 +223,21 @@ def test_days_later_everything_is_where_it_was(elsewhere: str) -> None:
     assert "(0 new)" in said[0]
     assert "(0 new)" in said[1]
     assert second.scores == first.scores
+
+
+def test_what_somebody_has_changed_stays_as_it_is(elsewhere: str, tmp_path: Path) -> None:
+    first, _ = demo_on(elsewhere, date(2026, 1, 10))
+    settings = defs_folder() / data.SOURCE / "defs.yaml"
+    settings.write_text(settings.read_text() + "  freshness_hours: 50\n")
+    corrected = {"target": {"type": "task", "id": "find_invoice"}, "expected_steps": ["flaky_search", "flaky_search"]}
+    (tmp_path / "corrected.json").write_text(json.dumps([corrected]))
+    assert stepacc("annotations", "import", "--source", data.SOURCE, tmp_path / "corrected.json").code == 0
+    second, said = demo_on(elsewhere, date(2026, 1, 10))
+
+    assert "(0 new)" in said[1]
+    assert settings.read_text().endswith("freshness_hours: 50\n")
+    changed = [score for score in second.scores if score not in first.scores]
+    assert {score.task_id for score in changed} == {"find_invoice"}
 
 
 def test_when_the_clock_was_ahead_the_traces_come_back_from_the_future(
