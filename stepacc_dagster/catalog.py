@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from dagster_shared.check import CheckError
 
 from stepacc_core.errors import ConfigError
+from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Manifest
 from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_core.summaries import SUMMARIES_VERSION
@@ -265,6 +266,7 @@ def summaries_spec(source: Source, keys: SourceKeys, evaluators: Iterable[Evalua
     settings = _common(source)
     del settings["partitions_def"]
     read = [keys.of(evaluator.name) for evaluator in evaluators]
+    settings_shown = {"k": list(source.summaries.ks), "pass_thresholds": dict(source.summaries.pass_thresholds)}
     return dg.AssetSpec(
         keys.task_summaries,
         deps=[key for own in read for key in own.made],
@@ -276,14 +278,12 @@ def summaries_spec(source: Source, keys: SourceKeys, evaluators: Iterable[Evalua
             "`stepacc lineage trace ID` what the scores of one run were made from."
         ),
         kinds={"postgres", "python"},
-        code_version=SUMMARIES_VERSION,
+        code_version=f"{SUMMARIES_VERSION}-{fingerprint(settings_shown)[:12]}",
         automation_condition=source.assets.automation_condition,
         metadata={
             **_table_metadata(task_summaries),
             "dagster/column_lineage": summary_lineage([own.scores for own in read], [own.metadata for own in read]),
-            "settings": dg.MetadataValue.json(
-                {"k": list(source.summaries.ks), "pass_thresholds": dict(source.summaries.pass_thresholds)}
-            ),
+            "settings": dg.MetadataValue.json(settings_shown),
         },
         **settings,
     )

@@ -177,7 +177,8 @@ def test_the_step_policy_and_mappings_of_a_component_reach_its_source() -> None:
     assert source.step_policy.settings() == {"entry_agent": "root", "ignore": ["transfer_to_agent"]}
     assert [mapping.name for mapping in source.read_settings.mappings] == ["ours"]
     versions = [_code_versions(each) for each in (source, literal)]
-    assert all(versions[0][name] != versions[1][name] for name in versions[0])
+    same = {name for name in versions[0] if versions[0][name] == versions[1][name]}
+    assert same == {"task_summaries"}  # made of whatever scores there are
 
 
 def _code_versions(source: Source) -> dict[str, str]:
