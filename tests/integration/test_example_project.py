@@ -91,7 +91,7 @@ def test_dg_finds_the_component_scaffolds_a_source_and_lists_what_all_sources_gi
     assert (files.defs / "billing_agent" / "defs.yaml").exists()
     assert "billing_agent_evaluation" in said[3].out
     assets = files.assets()
-    names = ("agent_traces", "annotations", "canonical_traces")
+    names = ("agent_traces", "annotations", "canonical_traces", "task_summaries")
     assert set(assets) == {
         *(f"{source}/{name}" for source in ("billing_agent", "support_agent", "evals/shop_agent") for name in names),
         *(
