@@ -214,9 +214,11 @@ class Not(Written):
         return f"is not one that {_part(self.not_)}"
 
     def judge(self, answer: Any, asked: Asked) -> AnswerResult:
-        """Turn the check's result over; what cannot be told cannot be told."""
+        """Turn the check's result over, and the number of a judge with it; what cannot be told cannot be told."""
         found = self.not_.judge(answer, asked)
-        return found if found.holds is None else replace(found, holds=not found.holds)
+        if found.holds is None:
+            return found
+        return replace(found, holds=not found.holds, score=None if found.score is None else 1 - found.score)
 
 
 _KINDS = (AnswerEquals, AnswerContains, AnswerRegex, AnswerNumber, AnswerJson, AnyOf, AllOf, Not, AnswerHook)

@@ -1,7 +1,6 @@
 """A user's own judge of final answers: `callable: package.module:function`."""
 
 import importlib
-import math
 import re
 from typing import Any
 
@@ -34,11 +33,11 @@ def ask(place: str, answer: Any, asked: Asked) -> AnswerResult:
     """
     try:
         found = _function(place)(task=asked.task, answer=answer, reference=asked.reference)
-    except Exception as error:  # noqa: BLE001 (a user's code may raise anything)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a user's code may raise anything, or end as a program does)
         return _failed(f"The function `{place}` failed ({type(error).__name__}: {error}); mend it, and score again.")
     if isinstance(found, bool):
         return AnswerResult(found)
-    if isinstance(found, int | float) and math.isfinite(found) and 0 <= found <= 1:
+    if isinstance(found, int | float) and 0 <= found <= 1:
         return AnswerResult(found >= _ENOUGH, score=float(found))
     return _failed(f"The function `{place}` returned {shown(found)}; return a bool, or a number from 0 to 1.")
 

@@ -20,7 +20,8 @@ AS_WRITTEN = with_config(ConfigDict(extra="forbid"))
 def _is_number(value: Any) -> Any:
     if is_mark(value):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    whole = isinstance(value, int) and not isinstance(value, bool)  # which may be too large for a float
+    if not whole and not (isinstance(value, float) and math.isfinite(value)):
         msg = f"{shown(value)} is no number"
         raise ValueError(msg)
     return value

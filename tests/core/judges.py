@@ -1,6 +1,7 @@
 """Judges of answers, as users write them."""
 
 import math
+import sys
 from typing import Any
 
 from stepacc_core.references import ReferenceTrajectory
@@ -54,6 +55,16 @@ def says_nothing(**_: Any) -> None:
 def too_much(**_: Any) -> float:
     """Go beyond one."""
     return 1.5
+
+
+def far_too_much(**_: Any) -> int:
+    """Return what no float can hold."""
+    return 10**400
+
+
+def exits(**_: Any) -> bool:
+    """End as a program does."""
+    return bool(sys.exit(3))
 
 
 def not_a_number(**_: Any) -> float:
