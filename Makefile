@@ -40,6 +40,8 @@ check: $(VENV)/.dev ## format, lint and types
 bench: $(VENV)/.dev ## timings beside their yardsticks
 	$(BIN)/python -m benchmarks.alignment
 	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.scoring
+	$(BIN)/python -m benchmarks.backfill --daemon
 
 peers: $(VENV)/.dev $(PEERS)/.installed ## what other evaluators say of the same small inputs, and how fast (1 GB)
 	$(BIN)/python -m benchmarks.peers $(PEERS)/bin/python

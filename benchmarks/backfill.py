@@ -1,7 +1,7 @@
 """How much of a backfill's time is not scoring: 365 daily partitions, by hand, by a command, and by Dagster's daemon.
 
-Run `python -m benchmarks.backfill [--days N] [--traces N] [--daemon] [--url URL]`. In one run, on one server, over the
-same traces of one source:
+Run `python -m benchmarks.backfill [--days N] [--traces N] [--daemon] [--url URL] [--print]`. In one run, on one server,
+over the same traces of one source:
 
 - ingest and scoring alone: each window ingested and scored by two plain calls, without Dagster;
 - here: the same by `stepacc backfill --how here`, Dagster runs of ten partitions in one process;
@@ -9,7 +9,8 @@ same traces of one source:
   backfill to its end.
 
 The overhead is the share of a backfill's time beyond the first. A server that `--url` names gets databases of the
-benchmark's own, which are dropped at the end. It prints one run and judges nothing.
+benchmark's own, which are dropped at the end. It writes its part of
+`docs/performance.md` and judges nothing.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from benchmarks.ingest import database, engine_of, run
+from benchmarks.measure import circumstances, table, write_part
 from benchmarks.sample_spans import SPANS_PER_TRACE, TASKS, TOOLS, sample_spans
 from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
@@ -74,25 +76,34 @@ def main() -> None:
     parser.add_argument("--traces", type=int, default=20, help="traces in each (default: 20)")
     parser.add_argument("--daemon", action="store_true", help="time Dagster's daemon too; it takes minutes")
     parser.add_argument("--url", help="a PostgreSQL server whose user may create databases; default: a throwaway one")
+    parser.add_argument("--print", action="store_true", help="print the part of the page instead of writing it")
     given = parser.parse_args()
     windows = [window_of((FIRST + timedelta(days=n)).isoformat(), "daily") for n in range(given.days)]
     with database(given.url) as url, tempfile.TemporaryDirectory() as folder:
         work = Backfill(windows, Source(NAME, FIRST.isoformat()), Path(folder), url)
         prepare(work, given.traces)
-        print(f"{given.days} daily partitions of {given.traces} traces of {SPANS_PER_TRACE} spans")
-        print(f"{'measurement':32} {'seconds':>9} {'s/partition':>12} {'overhead':>9}")
         plain = by_hand(work)
-        show("ingest and scoring alone", plain, plain, given.days)
-        show("here", by_command(work, "here"), plain, given.days)
+        lines = [line("ingest and scoring alone", plain, plain, given.days)]
+        lines.append(line("`stepacc backfill --how here`", by_command(work, "here"), plain, given.days))
         if given.daemon:
             with daemon(work):
-                show("by the daemon", by_command(work, "daemon"), plain, given.days)
+                lines.append(line("`stepacc backfill --how daemon`", by_command(work, "daemon"), plain, given.days))
+    command = f"python -m benchmarks.backfill --days {given.days}{' --daemon' if given.daemon else ''}"
+    where = circumstances(command, ["dagster", "dagster-postgres"], cpu=False)
+    text = (
+        f"{where}\n\n{given.days} daily partitions of {given.traces} traces of {SPANS_PER_TRACE} spans, ingested and "
+        "scored. The overhead is what is neither ingest nor scoring; the time of a command begins with its start.\n\n"
+        + table(["measurement", "time", "a partition", "overhead"], lines)
+    )
+    if given.print:
+        print(text)
+    else:
+        write_part("backfill", text)
 
 
-def show(name: str, seconds: float, plain: float, days: int) -> None:
-    """Print one measurement."""
-    share = max(0.0, 1 - plain / seconds)
-    print(f"{name:32} {seconds:9.1f} {seconds / days:12.3f} {share:9.0%}", flush=True)
+def line(name: str, seconds: float, plain: float, days: int) -> list[str]:
+    """Return the line of one measurement."""
+    return [name, f"{seconds:.1f} s", f"{seconds / days:.3f} s", f"{max(0.0, 1 - plain / seconds):.0%}"]
 
 
 def prepare(work: Backfill, traces: int) -> None:

@@ -72,14 +72,15 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def circumstances(command: str, packages: Sequence[str]) -> str:
+def circumstances(command: str, packages: Sequence[str], *, cpu: bool = True) -> str:
     """Return a sentence on when, where and with what was measured."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     load = os.getloadavg()[1]
     return (
         f"Measured on {dt.datetime.now(tz=dt.UTC).date()} by `{command}`, on {os.cpu_count()} cores of "
         f"{_processor()}, with Python {platform.python_version()}, {versions}. "
-        f"The load average (5 minutes) was {load:.1f} at the end. Times are CPU times."
+        f"The load average (5 minutes) was {load:.1f} at the end. "
+        f"Times are {'CPU times' if cpu else 'of the clock'}."
     )
 
 

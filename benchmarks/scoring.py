@@ -54,8 +54,9 @@ def main() -> None:
         repeat(url, copies)
         found = measured(url)
     text = shown(found, copies * _SEED)
-    where = circumstances(f"python -m benchmarks.scoring --traces {given.traces}", ["dagster", "psycopg", "sqlalchemy"])
-    where = where.replace("Times are CPU times.", "Times are of the clock: other work on the machine counts.")
+    where = circumstances(
+        f"python -m benchmarks.scoring --traces {given.traces}", ["dagster", "psycopg", "sqlalchemy"], cpu=False
+    )
     if given.print:
         print(f"{where}\n\n{text}")
     else:
