@@ -9,6 +9,8 @@ _DEEPEST = 60
 """Levels of lists and objects."""
 _MOST = 100_000
 """Values in all; a few lines of YAML can stand for millions."""
+_LONGEST = 14_000
+"""Bits of a whole number; Python writes up to 4,300 digits, and YAML reads more of them where they are hexadecimal."""
 
 
 def plain_json(value: Any) -> Any:
@@ -26,13 +28,10 @@ def _copy(value: Any, depth: int, left: list[int]) -> Any:
     if left[0] < 0 or depth > _DEEPEST:
         msg = f"it holds more than {_MOST:,} values, or more than {_DEEPEST} levels; write less"
         raise ValueError(msg)
-    if value is None or isinstance(value, bool | str | int):
+    if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            msg = f"{value} is no JSON value; write a finite number"
-            raise ValueError(msg)
-        return value
+    if isinstance(value, int | float):
+        return _number(value)
     if isinstance(value, dt.date | dt.datetime):
         return value.isoformat()
     if isinstance(value, list | tuple):
@@ -44,3 +43,15 @@ def _copy(value: Any, depth: int, left: list[int]) -> Any:
         return {key: _copy(item, depth + 1, left) for key, item in value.items()}
     msg = f"{type(value).__name__} is no JSON value; write text, a number, true, false, null, a list or an object"
     raise ValueError(msg)
+
+
+def _number(value: float) -> float:
+    exact: object = value
+    if isinstance(exact, int):
+        if exact.bit_length() > _LONGEST:
+            msg = f"a whole number of {exact.bit_length():,} bits is too long; write one of {_LONGEST:,} at most"
+            raise ValueError(msg)
+    elif not math.isfinite(value):
+        msg = f"{value} is no JSON value; write a finite number"
+        raise ValueError(msg)
+    return value

@@ -136,6 +136,7 @@ def test_all_problems_are_said_at_once_but_never_endlessly() -> None:
     ("written", "said"),
     [
         ({"references": [[{"tool": "t", "args": {"n": float("nan")}}]]}, "finite"),
+        ({"references": [[{"tool": "t", "args": {"n": 1 << 16_000}}]]}, "16,001 bits is too long"),
         ({"references": [[{"tool": "t", "args": {True: 1}}]]}, "quotes"),
         ({"references": [[{"tool": "t", "args": {"n": {1, 2}}}]]}, "set is no JSON value"),
         ([{"tool": "t", "args": {"n": list(range(100_001))}}], "100,000 values"),
