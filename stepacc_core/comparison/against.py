@@ -34,7 +34,7 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
         return None, _outcome("refused", reason, None, margin)
     against = compare(baseline.observations, now, alpha=alpha, margin=margin)
     value = against.mean_change
-    others = tuple(dict.fromkeys(pair.name for pair in against.pairing.other_reference))
+    others = _revised(baseline, against)
     if others and not shared_references:
         reason = (
             f"the expectation of {listed(others)} was revised since baseline {baseline.name} was set; {way_out}, or "
@@ -45,6 +45,16 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
         reason = f"of {_missing(against)} of baseline {baseline.name} nothing is scored now"
         return against, _outcome("failed", reason, value, margin)
     return against, _outcome(*_judged(baseline, against, margin), value, margin)
+
+
+def _revised(baseline: Baseline, against: AgainstBaseline) -> tuple[str, ...]:
+    """Return what was measured against an expectation that the baseline does not have of it.
+
+    That a run or two still have the old one is no reason to compare those alone.
+    """
+    kept = {each.task_id for each in baseline.observations if each.score is not None}
+    newer = [each.task_id for each in against.pairing.after_only if each.task_id and each.task_id in kept]
+    return tuple(dict.fromkeys((*(pair.name for pair in against.pairing.other_reference), *newer)))
 
 
 def _outcome(status: Status, reason: str, value: float | None, margin: float) -> Outcome:

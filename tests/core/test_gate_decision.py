@@ -179,6 +179,16 @@ def test_a_revised_expectation_is_refused_unless_it_is_to_be_left_out() -> None:
     assert against(before, now, shared_references=True).passed
 
 
+def test_runs_that_have_the_old_expectation_still_do_not_stand_for_those_with_the_revised_one() -> None:
+    before = runs("a", "x", 1.0, 1.0)
+    now = [*runs("a", "y", 1.0), *runs("a", "z", 0.0, 0.0, 0.0, reference="new")]
+
+    refused = against(before, now)
+    assert refused.outcomes[-1].status == "refused"
+    assert "the expectation of a was revised since baseline good was set" in refused.reason
+    assert against(before, now, shared_references=True).passed
+
+
 def test_tasks_of_the_baseline_without_a_score_are_named_and_fail_where_that_is_asked() -> None:
     before = [*runs("a", "x", 1.0), *runs("gone", "x", 1.0)]
     now = [*runs("a", "y", 1.0), *runs("new", "y", 0.0, 0.0)]
