@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stepacc_core.comparison.baselines import AgainstBaseline, Baseline, compare, differences
-from stepacc_core.comparison.observations import Observation, Selection
+from stepacc_core.comparison.observations import Observation, Selection, out_of_range
 from stepacc_core.comparison.outcomes import Outcome, Status, listed, number, some
 
 _WAY_OUT = "set the baseline anew (`stepacc gate baseline set {name} ...`), or gate what it was made of"
@@ -32,6 +32,10 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
     if apart:
         reason = f"baseline {baseline.name} is of another {', '.join(apart)}, which do not compare; {way_out}"
         return None, _outcome("refused", reason, None, margin)
+    if beyond := out_of_range(baseline.observations):
+        return None, _outcome(
+            "refused", f"of the scores of baseline {baseline.name}, {beyond}; {way_out}", None, margin
+        )
     against = compare(baseline.observations, now, alpha=alpha, margin=margin)
     value = against.mean_change
     others = _revised(baseline, against)

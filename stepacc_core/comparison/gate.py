@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from stepacc_core.comparison.against import judge_against
 from stepacc_core.comparison.baselines import AgainstBaseline, Baseline
 from stepacc_core.comparison.forbidden import Forbidden
-from stepacc_core.comparison.observations import Counts, Observation, Selection
+from stepacc_core.comparison.observations import Counts, Observation, Selection, out_of_range
 from stepacc_core.comparison.outcomes import Outcome, Status, meets, number, number_below, some
 from stepacc_core.errors import ConfigError
 
@@ -156,8 +156,11 @@ def _absolute(criteria: Criteria, evidence: Evidence, counts: Counts) -> Iterato
 
 def _scored(least: int, evidence: Evidence, counts: Counts) -> Outcome:
     kind = evidence.selection.partition_type
-    status: Status = "passed" if counts.scored >= least else "failed"
-    if counts.scored >= least:
+    beyond = out_of_range(evidence.observations)
+    status: Status = "passed" if counts.scored >= least and not beyond else "failed"
+    if beyond:
+        reason = f"of {some(counts.scored, 'score')}, {beyond}; mend the metric"
+    elif counts.scored >= least:
         reason = f"{some(counts.scored, kind)} scored"
     elif not counts.total:
         reason = f"nothing was evaluated in {evidence.selection}"

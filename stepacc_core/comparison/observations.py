@@ -117,3 +117,12 @@ def mean(values: Iterable[float]) -> float:
     if len(listed) == 1:
         return float(listed[0])
     return fsum(listed) / len(listed)
+
+
+def out_of_range(observations: Iterable[Observation]) -> str:
+    """Say which scores do not lie from 0 to 1, NaN among them; empty where all do."""
+    found = [each for each in observations if each.score is not None and not 0 <= each.score <= 1]
+    if not found:
+        return ""
+    first = f"{found[0].partition_type} {found[0].partition_id} has {found[0].score:g}"
+    return f"{len(found)} {'does' if len(found) == 1 else 'do'} not lie from 0 to 1 ({first})"

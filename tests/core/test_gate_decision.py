@@ -1,5 +1,6 @@
 """What a gate decides, and the sentence it gives."""
 
+import math
 from typing import Any
 
 import pytest
@@ -177,6 +178,17 @@ def test_a_revised_expectation_is_refused_unless_it_is_to_be_left_out() -> None:
     assert "the expectation of b was revised since baseline good was set" in refused.reason
     assert "`--shared-references`" in refused.reason
     assert against(before, now, shared_references=True).passed
+
+
+@pytest.mark.parametrize("score", [math.nan, 2.0, -0.5, math.inf])
+def test_scores_that_are_none_open_no_gate(score: float) -> None:
+    good = runs("a", "x", *[number / 1000 for number in range(600)])
+    bad = [*good, *runs("b", "y", score)]
+
+    decision = judged(bad, min_scored=2, min_coverage=0.5)
+    assert not decision.passed
+    assert f"of 601 scores, 1 does not lie from 0 to 1 (trace {bad[-1].partition_id} has {score:g})" in decision.reason
+    assert against(bad, runs("a", "y", *[1.0] * 9)).outcomes[-1].status == "refused"
 
 
 def test_runs_that_have_the_old_expectation_still_do_not_stand_for_those_with_the_revised_one() -> None:
