@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import get_args
 
 from stepacc_core.comparison.observations import SHOWN_HASH, Selection
@@ -14,6 +15,7 @@ OLDEST, NEWEST = "", "~"
 """What stands for the first and the last window there is."""
 
 _WINDOW = re.compile(r"\d{4}-\d{2}-\d{2}(-\d{2}:00)?", re.ASCII)
+_DAY = len("2026-11-30")
 _LEAST_PREFIX = 4
 
 
@@ -41,7 +43,7 @@ class Wanted:
     def __post_init__(self) -> None:
         """Refuse what cannot be looked for."""
         for name, key in (("from", self.first), ("to", self.last)):
-            if key not in (OLDEST, NEWEST) and not _WINDOW.fullmatch(key):
+            if key not in (OLDEST, NEWEST) and not _is_window(key):
                 msg = f"{name} is {shown(key)}; write a window's key, as 2026-11-30 or 2026-11-30-14:00, in UTC."
                 raise ConfigError(msg, name)
         if self.first > self.last:
@@ -53,6 +55,17 @@ class Wanted:
         if self.partition_type not in (None, *get_args(PartitionType)):
             msg = f"type is {shown(self.partition_type)}; use {' or '.join(get_args(PartitionType))}."
             raise ConfigError(msg, "type")
+
+
+def _is_window(key: str) -> bool:
+    """Tell whether a key is that of a day or an hour that there is."""
+    if not _WINDOW.fullmatch(key):
+        return False
+    try:
+        datetime.fromisoformat(f"{key[:_DAY]}T{key[_DAY + 1 :] or '00:00'}")
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

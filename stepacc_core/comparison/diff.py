@@ -144,8 +144,11 @@ def diff(  # noqa: PLR0913 (two sides, and how they are compared)
         passes_at: score from which an occurrence, or the mean of a task, passes.
 
     Raises:
-        ConfigError: as `pairing_of`.
+        ConfigError: as `pairing_of`, or `passes_at` is no score.
     """
+    if not 0 <= passes_at <= 1:
+        msg = f"pass-at is {passes_at}; use a score from 0 to 1."
+        raise ConfigError(msg, "pass-at")
     own = pairing_of(before, after)
     pairing = (pair_occurrences if (by or own) == "occurrence" else pair_tasks)(first, second)
     moved = [pair for pair in pairing.pairs if abs(pair.change) > _TIE]

@@ -51,6 +51,9 @@ def refusals() -> Iterator[None]:
         raise Refused(str(error)) from error
     except sa.exc.SQLAlchemyError as error:
         raise Refused(sentence(error)) from error
+    except OSError as error:  # of a file that cannot be written
+        msg = f"The system says: {error}."
+        raise Refused(msg) from error
 
 
 def chosen(connection: sa.Connection, wanted: Wanted, newest: int | None = None) -> Chosen:

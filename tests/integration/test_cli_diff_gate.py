@@ -174,12 +174,22 @@ def test_people_see_the_sides_the_change_and_two_pictures_side_by_side() -> None
         (("version", "version=2.0.0"), "'version' does not say what a side is"),
         (("version=1.0.0", "version=2.0.0", "--config", "ab"), "config is 'ab'; give at least 4 characters"),
         (("from=yesterday", "to=2025-11-04"), "from is 'yesterday'; write a window's key"),
+        (("to=2025-13-45", "from=2025-11-04"), "to is '2025-13-45'; write a window's key"),
+        (("to=2025-11-03-25:00", "from=2025-11-04"), "to is '2025-11-03-25:00'; write a window's key"),
+        (("version=1.0.0", "version=2.0.0", "--pass-at", "nan"), "pass-at is nan; use a score from 0 to 1"),
     ],
 )  # fmt: skip
 def test_what_does_not_compare_is_refused_in_a_sentence(words: tuple[str, ...], said: str) -> None:
     refused = stepacc("diff", *words, "--source", SOURCE)
     assert (refused.code, refused.out) == (2, "")
     assert said in refused.complaint
+
+
+def test_a_report_that_cannot_be_written_is_not_the_answer_no(tmp_path: Path) -> None:
+    file = tmp_path / "none" / "gate.xml"
+    refused = stepacc("gate", "--metric-version", "2.0.0", "--min-mean", "0", "--source", SOURCE, "--junit", str(file))
+    assert (refused.code, refused.out) == (2, "")
+    assert str(file) in refused.complaint
 
 
 def test_what_does_not_pair_is_told_by_the_exit_code() -> None:
