@@ -22,5 +22,5 @@ def configure_sources(home: Path, version: str, begin: datetime) -> None:
             metric_version=version,
             start_date=(begin - _BEFORE[kind]).date().isoformat(),
             partitions=kind,
-            follow={"interval_seconds": 1, "max_runs": 3},
+            follow={"interval_seconds": 3, "max_runs": 3},
         )
