@@ -184,7 +184,7 @@ def test_shares_that_make_no_sense_are_refused(returns: Path) -> None:
     assert stepacc("suggest", returns, "--share", "0").code == 2
 
 
-@pytest.mark.parametrize("name", ["no", "1", "a: b", "a # b", "\u202e", "検索", "'", "a\nb", "[x]"])
+@pytest.mark.parametrize("name", ["no", "1", "a: b", "a # b", "\u202e", "検索", "'", "a\nb", "a\x85b", "[x]"])
 def test_names_come_through_the_file_as_they_are(name: str) -> None:
     named = annotation_document([TaskSuggestion(name, suggest(runs([name])))], None)  # type: ignore[arg-type]
 

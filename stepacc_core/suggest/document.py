@@ -35,7 +35,7 @@ def annotation_document(suggested: Sequence[TaskSuggestion], source: str | None,
     """
     parts = [_HEAD]
     if source is not None:
-        parts.append(yaml.safe_dump({"source": source}, allow_unicode=True))
+        parts.append(yaml.dump({"source": source}, Dumper=_Dumper, allow_unicode=True))
     parts.append("annotations:\n")
     for one in suggested:
         parts += [f"# {line}\n" for line in support_lines(one)]
@@ -77,4 +77,15 @@ def _entry(one: TaskSuggestion, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _yaml(value: Any) -> str:
-    return yaml.safe_dump(value, allow_unicode=True, sort_keys=False, default_flow_style=None, width=_WIDTH)
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, default_flow_style=None, width=_WIDTH)
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that escapes U+0085, which PyYAML would write as a line break and read back as another one."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\x85" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
