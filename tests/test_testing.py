@@ -223,3 +223,22 @@ def test_without_the_sdk_the_fixture_says_what_to_install(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(
         ["*The fixture agent_steps needs the package opentelemetry.sdk.trace; run: pip install*"]
     )
+
+
+def test_with_references_arguments_and_the_answer_have_to_be_right_too() -> None:
+    paid = {"tool": "refund", "args": {"amount": 25}}
+    references = {"references": [{"steps": [paid]}], "final_answer": {"contains": "done"}}
+
+    def refund(amount: int) -> list[Step]:
+        return [Step("refund", arguments={"amount": amount})]
+
+    assert_trajectory(references, refund(25), final_answer="It is done.")
+    for observed, answer, said in (
+        (refund(99), "It is done.", "an argument is not as expected"),
+        (["refund"], "It is done.", "an argument is not as expected"),
+        (refund(25), "It is not.", "the final answer is not"),
+        (refund(25), None, "The final answer cannot be checked"),
+        (["other"], "It is done.", "No reference is met"),
+    ):
+        with pytest.raises(AssertionError, match=said):
+            assert_trajectory(references, observed, final_answer=answer)

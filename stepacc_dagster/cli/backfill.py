@@ -14,7 +14,7 @@ from rich.table import Table
 from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_dagster.backfills import Only, Planned, plan
 from stepacc_dagster.cli.materialize import follow
-from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, progress_bar
+from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, print_table, progress_bar
 from stepacc_dagster.daemon_backfills import daemon_is_alive, states
 from stepacc_dagster.definitions import defs_folder, load_sources
 from stepacc_dagster.failures import sentence
@@ -220,7 +220,7 @@ def _tell_versions(
     for name, compared in versions.items():
         for row in _rows(compared):
             table.add_row(*map(cell, [name, *row] if named else row))
-    out().print(table)
+    print_table(table)
     apart = sum(each.other_reference for compared in versions.values() for each in compared)
     if apart:
         note(f"{counted(apart, 'score')} of another expectation than the present version's are in no pair.")

@@ -5,11 +5,15 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import Progress, ProgressColumn
+from rich.table import Table
 from rich.text import Text
 
 _TABLE_WIDTH = 100
-"""Columns that the widest of our tables takes."""
+"""Columns that tables have at least."""
+_WIDEST = 180
+"""Columns up to which a table grows before its texts are broken."""
 
 errors = Console(stderr=True, highlight=False)
 """For progress, notes and warnings."""
@@ -23,6 +27,14 @@ def out() -> Console:
     console = Console(highlight=False)
     console.width = max(console.width, _TABLE_WIDTH)
     return console
+
+
+def print_table(table: Table) -> None:
+    """Print a table on standard output, so wide that no figure in it is cut; a narrower terminal breaks the lines."""
+    console = out()
+    needed = Measurement.get(console, console.options.update(width=_WIDEST), table).maximum
+    console.width = max(console.width, needed)
+    console.print(table)
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:

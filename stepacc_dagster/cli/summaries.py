@@ -5,7 +5,7 @@ from datetime import UTC
 
 import click
 
-from stepacc_dagster.cli.output import emit_json, json_option, note, out
+from stepacc_dagster.cli.output import emit_json, json_option, note, print_table
 from stepacc_dagster.cli.sources import source_option
 from stepacc_dagster.cli.summary_table import assumed, summary_tables
 from stepacc_dagster.evaluators import Evaluator, evaluator_of, evaluators_of, summarised_metrics
@@ -48,7 +48,7 @@ def summaries(source: str | None, task: str | None, metric: str | None, *, as_js
                 emit_json({"source": chosen.name, **dataclasses.asdict(row), "changed_at": changed_at})
             continue
         for table in summary_tables(chosen.name, evaluator.name, rows):
-            out().print(table)
+            print_table(table)
         for said in assumed(rows):
             note(said)
     if not found:

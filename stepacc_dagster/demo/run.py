@@ -58,7 +58,7 @@ def run_demo(url: str, say: Callable[[str], None], *, today: date | None = None)
             keys = evaluation.partition_keys(days[0].isoformat(), days[-1].isoformat())
             say(f"Evaluating {len(keys)} daily partitions, {keys[0]} to {keys[-1]}, in a Dagster run ...")
             runs = list(evaluation.materialize(keys))
-            scores = evaluation.scores(keys)
+            scores = evaluation.scores(keys, evaluation.metrics[0])
     finally:
         engine.dispose()
     return DemoOutcome(runs, scores)

@@ -34,6 +34,7 @@ def render(report: Report, *, trace_links: TraceUrl | None = None, dagster_url: 
     links = _Links(trace_links, dagster_url)
     return environment.get_template("report.html.j2").render(
         report=report,
+        mixed=len({view.partition_type for view in report.views}) > 1,  # what is counted per window counts both
         css=Markup(PICTURE_CSS + _asset("report.css")),  # noqa: S704 (our own text)
         script=Markup(_asset("report.js")),  # noqa: S704 (as above)
         views=[(f"view-{place}", view) for place, view in enumerate(report.views)],

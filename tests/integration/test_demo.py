@@ -28,6 +28,9 @@ from tests.integration import test_local_postgres as local
 plain = local.plain
 plain_home = local.plain_home
 
+BOTH = "  metrics: [{name: agent.step_accuracy}, {name: agent.trajectory_match}]\n"
+"""What a user may write below the demo's settings."""
+
 SCORES = {
     ("trace", "refund_damaged_item"): Counter({1.0: 4, 0.75: 1, None: 1}),
     ("trace", "weather_and_time"): Counter({1.0: 3, 0.75: 1}),
@@ -228,14 +231,14 @@ def test_days_later_everything_is_where_it_was(elsewhere: str) -> None:
 def test_what_somebody_has_changed_stays_as_it_is(elsewhere: str, tmp_path: Path) -> None:
     first, _ = demo_on(elsewhere, date(2026, 1, 10))
     settings = defs_folder() / data.SOURCE / "defs.yaml"
-    settings.write_text(settings.read_text() + "  freshness_hours: 50\n")
+    settings.write_text(settings.read_text() + BOTH)
     corrected = {"target": {"type": "task", "id": "find_invoice"}, "expected_steps": ["flaky_search", "flaky_search"]}
     (tmp_path / "corrected.json").write_text(json.dumps([corrected]))
     assert stepacc("annotations", "import", "--source", data.SOURCE, tmp_path / "corrected.json").code == 0
     second, said = demo_on(elsewhere, date(2026, 1, 10))
 
     assert "(0 new)" in said[1]
-    assert settings.read_text().endswith("freshness_hours: 50\n")
+    assert settings.read_text().endswith(BOTH)
     changed = [score for score in second.scores if score not in first.scores]
     assert {score.task_id for score in changed} == {"find_invoice"}
 
