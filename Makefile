@@ -9,7 +9,7 @@ PEERS := .venv-peers
 AIRFLOW := .venv-airflow
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo dev test test-all test-live test-airflow check bench peers fidelity soak screenshots clean
+.PHONY: help demo dev test test-all test-long test-live test-airflow check bench peers fidelity soak screenshots clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -20,11 +20,14 @@ demo: $(VENV)/.demo ## score real traces on a local PostgreSQL, from nothing
 dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 	@exec $(BIN)/stepacc dev
 
-test: check ## everything that must hold, in under ten minutes
+test: check ## everything that must hold, in about ten minutes
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow and not live and not airflow"
 
 test-all: test ## the tests, and then those that take minutes
-	$(BIN)/python -m pytest -n 4 --dist loadfile -m slow
+	$(BIN)/python -m pytest -n 4 --dist loadfile -m "slow and not long" --durations=15
+
+test-long: $(VENV)/.dev ## a short soak, workers of Celery, a pooler and a backfill by the daemon, a few minutes each
+	$(BIN)/python -m pytest -m long
 
 test-live: $(VENV)/.dev $(LIVE)/.installed ## the stores against real servers of Phoenix and MLflow (1.3 GB)
 	$(BIN)/python -m pytest -m live tests/live

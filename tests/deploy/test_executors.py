@@ -36,7 +36,7 @@ from tests.integration.evaluation_samples import TUESDAY
 from tests.integration.gated_metric import PATIENT
 from tests.integration.test_cli_dev import needs_proc
 
-pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 APART, SPREAD = "apart", "spread"
 """Sources, named for how their steps are taken: by processes of one run, and by workers on machines."""

@@ -19,7 +19,7 @@ from tests.integration.evaluation_access import Workshop, open_workshop
 from tests.integration.evaluation_samples import DAYS, agent_trace, chain_trace
 from tests.integration.packaging_access import REPOSITORY
 
-pytestmark = [needs("pgbouncer", "pgbouncer"), pytest.mark.slow]
+pytestmark = [needs("pgbouncer", "pgbouncer"), pytest.mark.slow, pytest.mark.long]
 
 SETTINGS = REPOSITORY / "deploy" / "postgres" / "pgbouncer.ini"
 WINDOWS = DAYS[:8]

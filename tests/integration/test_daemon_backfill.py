@@ -84,6 +84,7 @@ def backfill(running: Dev, keys: list[str]) -> tuple[str, Any]:
 
 
 @needs_proc
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_backfill_of_the_demo_through_daemon_and_queue(open_home: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_broken_metric_is_told_with_its_package_and_costs_no_other_its_place(f
     )
     listed = files("stepacc", "manifest", "--json")
     assert (listed.code, listed.err) == (0, f"{sentence}\n")
-    assert {entry["name"] for entry in listed.rows[0]} == {"agent.step_accuracy"}
+    assert {entry["name"] for entry in listed.rows[0]} == {"agent.step_accuracy", "agent.trajectory_match"}
     refused = files("dg", "check", "defs")
     assert refused.code != 0
     assert "shop_agent/defs.yaml:6, attribute `metric`: There is no metric `mycompany.tool_budget`" in refused.out

@@ -16,6 +16,7 @@ ROWS = {"scores": [SCORE], "current_scores": [SCORE], "window_scores": [{"metric
 
 
 @needs_proc
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_what_was_disturbed_for_a_minute_ends_as_what_nobody_disturbed() -> None:
