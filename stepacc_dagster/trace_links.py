@@ -55,14 +55,15 @@ def _fault(template: str) -> str | None:
         return f"has the placeholder {other[0]}, and only {PLACEHOLDER} is known"
     if strange := _NOT_OF_A_URL.search(url):
         return f"has the character {strange[0]!r}, which a URL holds percent-encoded only"
-    if fault := _fault_of_host(url):
+    if fault := fault_of_host(url):
         return fault
     if PLACEHOLDER not in template:
         return f"has no {PLACEHOLDER}, so every trace would have the same link"
     return f"has {PLACEHOLDER} in its host" if PLACEHOLDER in urlsplit(template).netloc else None
 
 
-def _fault_of_host(url: str) -> str | None:
+def fault_of_host(url: str) -> str | None:
+    """Return what is wrong with scheme and host of an address that people set, to follow its name; None: nothing."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -18,11 +18,11 @@ from stepacc_dagster.cli.output import counted, emit_json, json_option, note, pr
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.export.choice import Asked, Kind, choose_kinds
 from stepacc_dagster.export.columns import Row, columns, position
-from stepacc_dagster.export.files import whole_file
 from stepacc_dagster.export.formats import Format, format_of, writer_of
 from stepacc_dagster.export.rows import Extent, score_rows, stored_kinds
 from stepacc_dagster.storage.copy import closed
 from stepacc_dagster.storage.opening import open_storage
+from stepacc_dagster.whole_files import whole_file
 
 _STDOUT = "-"
 _SHOWN_AT = 1_000

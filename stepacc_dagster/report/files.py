@@ -1,7 +1,5 @@
 """Writing a report to a file: whole or not at all, so that nobody opens half a page."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +10,10 @@ from stepacc_dagster.errors import ReportError
 from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.report.queries import read_report
 from stepacc_dagster.sources import Source
+from stepacc_dagster.whole_files import whole_file
 
 UI_URL_VARIABLE = "STEPACC_DAGSTER_UI_URL"
 """Environment variable that holds the address of the Dagster UI, for links to runs."""
-
-_READABLE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +58,8 @@ def write_report(  # noqa: PLR0913 (what is told, and where it goes)
     report = read_report(conn, source, evaluators, first, last)
     page = render(report, trace_links=source.trace_links, dagster_url=dagster_url)
     data = page.encode("utf-8", errors="backslashreplace")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as scratch:
-        scratch.write(data)
-    try:
-        Path(scratch.name).chmod(_READABLE & ~_umask())
-        Path(scratch.name).replace(path)
-    except OSError:
-        Path(scratch.name).unlink()
-        raise
+    with whole_file(path) as file:
+        file.write(data)
     coverage = [view.coverage for view in report.views]
     return WrittenReport(
         path,
@@ -77,10 +67,3 @@ def write_report(  # noqa: PLR0913 (what is told, and where it goes)
         sum(each.scored for each in coverage),
         sum(each.failed + each.not_applicable for each in coverage),
     )
-
-
-def _umask() -> int:
-    """Return what the user lets nobody else do with his files; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from stepacc_core.errors import ConfigError
+from stepacc_dagster.trace_links import fault_of_host
 
 _NOTHING_ELSE = with_config(ConfigDict(extra="forbid"))
 """A setting that does not exist is refused when settings are built from plain values."""
@@ -146,13 +147,7 @@ def write_back_settings(values: Mapping[str, Any]) -> WriteBackSettings:
 
 
 def _fault(url: str) -> str | None:
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return "has a host or port that cannot be read"
-    if parts.scheme not in ("http", "https") or not host:
-        return "is no http or https address"
-    if parts.query or parts.fragment:
-        return "has something after its path"
-    return "names a user or password, which everybody would see" if "@" in parts.netloc else None
+    if fault := fault_of_host(url):
+        return fault
+    parts = urlsplit(url)
+    return "has something after its path" if parts.query or parts.fragment else None
