@@ -13,12 +13,10 @@ from stepacc_dagster.catalog import (
     canonical_spec,
     external_specs,
     refuse_asset_settings,
-    report_spec,
     score_op,
     score_specs,
-    summaries_spec,
-    written_back_spec,
 )
+from stepacc_dagster.catalog_derived import report_spec, summaries_spec, written_back_spec
 from stepacc_dagster.checks import check_results, check_specs
 from stepacc_dagster.evaluators import Evaluator, evaluators_of, summarised_metrics
 from stepacc_dagster.failures import is_transient, sentence

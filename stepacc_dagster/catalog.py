@@ -10,21 +10,16 @@ import sqlalchemy as sa
 from dagster_shared.check import CheckError
 
 from stepacc_core.errors import ConfigError
-from stepacc_core.fingerprint import fingerprint
 from stepacc_core.metrics import Manifest
 from stepacc_core.metrics.manifest import AnnotationKey
-from stepacc_core.summaries import SUMMARIES_VERSION
-from stepacc_dagster.column_lineage import canonical_lineage, metadata_lineage, score_lineage, summary_lineage
+from stepacc_dagster.column_lineage import canonical_lineage, metadata_lineage, score_lineage
 from stepacc_dagster.evaluators import Evaluator
-from stepacc_dagster.export.choice import Kind
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage import tables
-from stepacc_dagster.storage.summary_tables import task_summaries
 from stepacc_dagster.storage.type_names import type_name
 from stepacc_dagster.stores.places import read_columns, store_place
 from stepacc_dagster.stores.settings import StoreKind
-from stepacc_dagster.writeback.settings import WriteBackSettings
 
 _STORES: Mapping[StoreKind, tuple[str, str]] = {
     "phoenix": ("phoenix", "Arize Phoenix"),
@@ -141,8 +136,8 @@ def external_specs(source: Source, keys: SourceKeys) -> list[dg.AssetSpec]:
                     "`stepacc.annotation_scores`. `stepacc annotations list --history` shows the ids."
                 ),
                 kinds={"postgres"},
-                metadata={**_table_metadata(tables.annotations), "annotation_key": key},
-                **_common(source),
+                metadata={**table_metadata(tables.annotations), "annotation_key": key},
+                **common_settings(source),
             )
             for key, asset in keys.annotations.items()
         ),
@@ -161,8 +156,8 @@ def _traces_spec(source: Source, keys: SourceKeys) -> dg.AssetSpec:
             description="Spans as the agent left them, by the start of their trace. "
             f"`stepacc import traces` and `stepacc collect` land them.\n\n{way_back}",
             kinds={"postgres"},
-            metadata={**_table_metadata(tables.otel_spans), **links},
-            **_common(source),
+            metadata={**table_metadata(tables.otel_spans), **links},
+            **common_settings(source),
         )
     kind, name = _STORES[source.store.kind]
     columns = [
@@ -183,7 +178,7 @@ def _traces_spec(source: Source, keys: SourceKeys) -> dg.AssetSpec:
             "database_url_env": source.store_url_env or source.database_url_env,
             **links,
         },
-        **_common(source),
+        **common_settings(source),
     )
 
 
@@ -200,9 +195,9 @@ def canonical_spec(source: Source, keys: SourceKeys, code_version: str) -> dg.As
         kinds={"postgres", "python"},
         code_version=code_version,
         automation_condition=source.assets.automation_condition,
-        **_common(source),
+        **common_settings(source),
         metadata={
-            **_table_metadata(tables.spans, tables.traces, tables.sessions),
+            **table_metadata(tables.spans, tables.traces, tables.sessions),
             "dagster/column_lineage": canonical_lineage(keys.agent_traces, read_columns(source.store)),
             "traces_table": "stepacc.traces",
             "sessions_table": "stepacc.sessions",
@@ -217,7 +212,7 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
     """
     manifest, own = evaluator.metric.manifest, keys.of(evaluator.name)
     annotations = own.annotations if manifest.annotation_key else None
-    common = _common(source)
+    common = common_settings(source)
     shared: dict[str, Any] = {
         **common,
         "deps": [keys.canonical_traces, *([annotations] if annotations else [])],
@@ -246,7 +241,7 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
             "\n\nBack from a score: `stepacc lineage trace ID` (or `session ID`) shows the trace, the annotation "
             "revision and the run behind it; by SQL, the view `stepacc.score_lineage` has a row for each score, and "
             "`stepacc.annotation_scores` one for each annotation and score.",
-            metadata={**_table_metadata(tables.scores), "dagster/column_lineage": scored, **identity},
+            metadata={**table_metadata(tables.scores), "dagster/column_lineage": scored, **identity},
             freshness_policy=_freshness(source),
             **shared,
         ),
@@ -255,81 +250,10 @@ def score_specs(source: Source, keys: SourceKeys, evaluator: Evaluator) -> list[
             description="The reasons of each score, as the metric gives them: what it expected, what it found, and how "
             "it compared the two.\n\n`score_id` is the `id` of the score; `stepacc lineage trace ID` shows what the "
             "score was made from.",
-            metadata={**_table_metadata(tables.score_metadata), "dagster/column_lineage": explained, **identity},
+            metadata={**table_metadata(tables.score_metadata), "dagster/column_lineage": explained, **identity},
             **shared,
         ),
     ]
-
-
-def summaries_spec(source: Source, keys: SourceKeys, evaluators: Iterable[Evaluator]) -> dg.AssetSpec:
-    """Return the spec of the task summaries: not partitioned, since the runs of a task lie in any windows."""
-    settings = _common(source)
-    del settings["partitions_def"]
-    read = [keys.of(evaluator.name) for evaluator in evaluators]
-    settings_shown = {"k": list(source.summaries.ks), "pass_thresholds": dict(source.summaries.pass_thresholds)}
-    return dg.AssetSpec(
-        keys.task_summaries,
-        deps=[key for own in read for key in own.made],
-        description=(
-            "What the repeated runs of each task amount to: how many passed, with the Wilson 95 % interval, and the "
-            "chances pass@k and pass^k. One row for each task, metric (or member of its family), version, config and "
-            "reference revision; runs are never counted across these.\n\n"
-            "Made of the current scores of all partitions. `stepacc summaries` shows them, and "
-            "`stepacc lineage trace ID` what the scores of one run were made from."
-        ),
-        kinds={"postgres", "python"},
-        code_version=f"{SUMMARIES_VERSION}-{fingerprint(settings_shown)[:12]}",
-        automation_condition=source.assets.automation_condition,
-        metadata={
-            **_table_metadata(task_summaries),
-            "dagster/column_lineage": summary_lineage([own.scores for own in read], [own.metadata for own in read]),
-            "settings": dg.MetadataValue.json(settings_shown),
-        },
-        **settings,
-    )
-
-
-def report_spec(source: Source, keys: SourceKeys, report: dg.AssetKey, evaluators: Iterable[Evaluator]) -> dg.AssetSpec:
-    """Return the spec of the report: not partitioned, since it shows all windows."""
-    settings = _common(source)
-    del settings["partitions_def"]
-    return dg.AssetSpec(
-        report,
-        deps=[key for evaluator in evaluators for key in keys.of(evaluator.name).made],
-        description=(
-            "One page of HTML that shows the scores of all windows: over time and by version, the steps that go wrong "
-            "most often, tasks, failures, and the worst scores with the pictures of their alignments.\n\n"
-            "`stepacc report` writes the same page where you say."
-        ),
-        kinds={"html", "python"},
-        automation_condition=source.assets.automation_condition,
-        metadata={"folder": dg.MetadataValue.path(str(source.report_folder))},
-        **settings,
-    )
-
-
-def written_back_spec(
-    source: Source, settings: WriteBackSettings, keys: SourceKeys, written_back: dg.AssetKey, kinds: Iterable[Kind]
-) -> dg.AssetSpec:
-    """Return the spec of the scores that are written back: not partitioned, since a score may be due in any window."""
-    common = _common(source)
-    del common["partitions_def"]
-    return dg.AssetSpec(
-        written_back,
-        deps=[key for key in keys.scored() if key not in keys.derived],
-        description=(
-            "The current scores, written to where the traces are looked at, as far as they are not there yet. Scores "
-            "of other versions and configs stay there as they are.\n\n"
-            "`stepacc.write_backs` has a row for each score that is there."
-        ),
-        kinds={settings.kind, "python"},
-        automation_condition=source.assets.automation_condition,
-        metadata={
-            "destination": dg.MetadataValue.url(settings.base),
-            "metrics": dg.MetadataValue.json([str(kind) for kind in kinds]),
-        },
-        **common,
-    )
 
 
 def _freshness(source: Source) -> dg.FreshnessPolicy | None:
@@ -337,7 +261,7 @@ def _freshness(source: Source) -> dg.FreshnessPolicy | None:
     return None if hours is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
 
 
-def _common(source: Source) -> dict[str, Any]:
+def common_settings(source: Source) -> dict[str, Any]:
     """Return what the specs of all assets of a source share."""
     settings = source.assets
     return {
@@ -348,7 +272,7 @@ def _common(source: Source) -> dict[str, Any]:
     }
 
 
-def _table_metadata(table: sa.Table, *beside: sa.Table) -> dict[str, Any]:
+def table_metadata(table: sa.Table, *beside: sa.Table) -> dict[str, Any]:
     """Return what names a table and describes its columns, and those of the tables beside it with their table."""
     columns = [
         *_columns(table, ""),
