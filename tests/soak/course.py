@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeVar
 
 import dagster as dg
 import sqlalchemy as sa
@@ -22,6 +23,8 @@ from tests.soak.outcome import advisory_locks, connections, figures, runs_by_fat
 from tests.soak.report import Report, Settings
 from tests.soak.service import Service
 from tests.soak.sources import METRIC, VERSIONS, configure_sources
+
+T = TypeVar("T")
 
 _PATIENCE = 150.0
 """Seconds within which a database that was disturbed takes a transaction, and what was ended is gone."""
@@ -105,14 +108,14 @@ class Course:
     def settle(self) -> None:
         """Wait until all is up to date and at rest; what hangs is told."""
         begun, quiet_since = time.monotonic(), None
-        while (left := self._left()) and time.monotonic() - begun < self._settings.settles_within:
+        while (left := _patiently(self._left)) and time.monotonic() - begun < self._settings.settles_within:
             self._service.tend()
-            at_work = unfinished(self._stage.instance)
+            at_work = _patiently(lambda: unfinished(self._stage.instance))
             quiet_since = None if at_work else quiet_since or time.monotonic()
             if (
                 quiet_since
                 and time.monotonic() - quiet_since > _RARELY
-                and due(self._stage.engine, self._stage.sources)
+                and _patiently(lambda: due(self._stage.engine, self._stage.sources))
             ):
                 # A run that was asked for and never started is asked for again after a quarter of an hour or more.
                 self._lost += self._insist(lambda conn: conn.execute(sa.text(_LOST)).rowcount)
@@ -156,6 +159,8 @@ class Course:
             "starts of stepacc dev": self._service.starts,
             "runs by who asked and how they ended": fates,
             "connections at rest": resting,
+            "runs that have not ended": len(unfinished(self._stage.instance)),
+            "slots of pools held or waited for": len(held_slots(self._stage.instance)),
             "requests lost, which would have been made again later": self._lost,
             "event log": counted,
         }
@@ -212,23 +217,30 @@ class Course:
         return True
 
     def _insist(self, write: Callable[[sa.Connection], object]) -> int:
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                with self._stage.engine.begin() as connection:
-                    done = write(connection)
-            except sa.exc.DBAPIError as error:
-                if not is_transient(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-            else:
-                return done if isinstance(done, int) else 0
+        def once() -> object:
+            with self._stage.engine.begin() as connection:
+                return write(connection)
+
+        done = _patiently(once)
+        return done if isinstance(done, int) else 0
 
     def _waited(self, condition: Callable[[], bool]) -> bool:
         deadline = time.monotonic() + _PATIENCE
         while not (met := condition()) and time.monotonic() < deadline:
             time.sleep(0.2)
         return met
+
+
+def _patiently(act: Callable[[], T]) -> T:
+    """Do something with a database that may have been disturbed just before, again where it has to be."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return act()
+        except Exception as error:
+            if not is_transient(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def _keep_what_is_acknowledged(stage: Stage) -> None:
