@@ -20,13 +20,13 @@ from stepacc_dagster.storage.personal import (
     ingested_windows,
     known_sources,
     landed_traces,
-    latest_arrival,
     names,
     trace_is_known,
     traces_gone_upstream,
     traces_without_raw_spans,
 )
 from stepacc_dagster.storage.tombstones import TargetKind, digest_of, made_salt, salt_of, stored_as, was_erased
+from stepacc_dagster.storage.transactions import look
 from stepacc_dagster.windows import window_of
 
 
@@ -60,16 +60,16 @@ class Looked:
 
     Attributes:
         traces: traces of which a raw span names the session or user; of a session, those that are not ingested.
-        arrival: the last landing before the search.
+        seen: snapshot of the raw spans that the search looked at; None: at none.
         ingested: when each window was last ingested before the search.
     """
 
     traces: frozenset[str]
-    arrival: int
+    seen: str | None
     ingested: Mapping[str, datetime]
 
 
-_NOTHING = Looked(frozenset(), 0, {})
+_NOTHING = Looked(frozenset(), None, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,15 +182,15 @@ def _look(  # noqa: PLR0913, PLR0917 (where, for what, and since when)
     """Look for traces of a session or user among the raw spans of a source: all, or those that came since."""
     if target.kind == "trace":
         return _NOTHING
-    arrival, ingested = latest_arrival(conn, source), ingested_windows(conn, source)
-    everywhere = target.kind == "user" or before.arrival > 0  # what came since is little, ingested or not
+    this, ingested = look(conn, before.seen), ingested_windows(conn, source)
+    everywhere = target.kind == "user" or not this.anew  # what came since is little, ingested or not
     traces: set[str] = set()
     for ident in target.idents:
-        traces |= landed_traces(conn, source, target.kind, ident, after=before.arrival, not_ingested=not everywhere)
+        traces |= landed_traces(conn, source, target.kind, ident, this=this, not_ingested=not everywhere)
     if target.kind == "user" and settings is not None and settings.store.kind != "otel_spans":
         windows = [key for key, at in ingested.items() if before.ingested.get(key) != at]
         traces |= _in_store(engine, target.ident, settings, windows)
-    return Looked(frozenset(traces), arrival, ingested)
+    return Looked(frozenset(traces), this.snapshot, ingested)
 
 
 def _in_store(engine: sa.Engine, user: str, settings: Source, windows: Sequence[str]) -> set[str]:

@@ -58,6 +58,17 @@ class TransactionId(sa.types.UserDefinedType[str]):
         return "xid8"
 
 
+def written_in(what: str, which: str) -> sa.Column[str]:
+    """The transaction that wrote a row, by which `transactions` tells what came since."""
+    return sa.Column(
+        "written_in",
+        TransactionId(),
+        nullable=False,
+        server_default=sa.text("pg_current_xact_id()"),
+        comment=f"transaction that wrote {what}; tells which {which} came since somebody looked",
+    )
+
+
 def source() -> sa.Column[str]:
     """The source a row belongs to."""
     return text("source", "name of the source: one trace store with its settings")

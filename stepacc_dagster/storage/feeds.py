@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from stepacc_dagster.storage.locks import lock
+from stepacc_dagster.storage.transactions import CAME_SINCE, look
 from stepacc_dagster.storage.work import note_changes
 from stepacc_dagster.stores.base import TraceReader
 from stepacc_dagster.windows import WindowKind
@@ -13,7 +14,6 @@ _KEEP = sa.text("""
     ON CONFLICT (source) DO UPDATE SET reads = excluded.reads, cursor = excluded.cursor, checked_at = now()
 """)
 _SEEN = sa.text("SELECT annotations_seen FROM stepacc.feeds WHERE source = :source")
-_SNAPSHOT = sa.text("SELECT CAST(pg_current_snapshot() AS text)")
 _KEEP_SEEN = sa.text("""
     INSERT INTO stepacc.feeds (source, reads, annotations_seen) VALUES (:source, '', :now)
     ON CONFLICT (source) DO UPDATE SET annotations_seen = excluded.annotations_seen
@@ -21,12 +21,10 @@ _KEEP_SEEN = sa.text("""
 # A window counts changes of its annotations by their key, so that only the metrics that read the key score it anew.
 # Of the revisions that came since, whichever transaction wrote them and whenever it ended: the windows of what they are
 # about. What is not ingested yet is marked by its ingest, and scored after that by what is committed by then.
-_ANNOTATED = sa.text("""
+_ANNOTATED = sa.text(f"""
     WITH said AS (
         SELECT DISTINCT target_type, target_id, partition_type, key FROM stepacc.annotations
-        WHERE source = :source AND written_in >= pg_snapshot_xmin(CAST(:seen AS pg_snapshot))
-          AND NOT pg_visible_in_snapshot(written_in, CAST(:seen AS pg_snapshot))
-          AND pg_visible_in_snapshot(written_in, CAST(:now AS pg_snapshot))
+        WHERE source = :source AND {CAME_SINCE}
     )
     INSERT INTO stepacc.window_annotations AS present (source, window_key, key, content)
     SELECT :source, window_key, key, 1 FROM (
@@ -48,9 +46,7 @@ _ANNOTATED = sa.text("""
             WHERE said.target_type = 'task' AND said.partition_type = 'session'
     ) concerned ORDER BY window_key, key
     ON CONFLICT (source, window_key, key) DO UPDATE SET content = present.content + 1
-""")
-_FROM_THE_BEGINNING = "1:1:"
-"""A snapshot that sees no transaction."""
+""")  # noqa: S608 (a condition of the storage)
 
 
 def follow_annotations(conn: sa.Connection, source: str) -> None:
@@ -61,10 +57,9 @@ def follow_annotations(conn: sa.Connection, source: str) -> None:
         source: the source.
     """
     lock(conn, "feed", source)
-    now = conn.scalar(_SNAPSHOT)
-    seen = conn.scalar(_SEEN, {"source": source}) or _FROM_THE_BEGINNING
-    conn.execute(_ANNOTATED, {"source": source, "seen": seen, "now": now})
-    conn.execute(_KEEP_SEEN, {"source": source, "now": now})
+    this = look(conn, conn.scalar(_SEEN, {"source": source}))
+    conn.execute(_ANNOTATED, {"source": source, **this.bounds})
+    conn.execute(_KEEP_SEEN, {"source": source, "now": this.snapshot})
 
 
 def follow(conn: sa.Connection, source: str, reader: TraceReader, kind: WindowKind, *, reads: str) -> tuple[str, ...]:

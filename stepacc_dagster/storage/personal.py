@@ -11,6 +11,7 @@ from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, closed, copy_out
 from stepacc_dagster.storage.occurrences import KNOWN_SOURCES
 from stepacc_dagster.storage.tombstones import TargetKind
+from stepacc_dagster.storage.transactions import Look, came_since
 
 _TABLES = ("otel_spans", "traces", "sessions", "scores", "annotations")
 _KNOWN_TRACE = sa.text("""
@@ -21,13 +22,12 @@ _KNOWN_TRACE = sa.text("""
         OR EXISTS (SELECT 1 FROM stepacc.annotations
                    WHERE source = :source AND target_type = 'trace' AND target_id = :id)
 """)
-_LATEST = sa.text("SELECT coalesce(max(arrival), 0) FROM stepacc.otel_spans WHERE source = :source")
 
 _PLAIN = re.compile(r"[\w.@:~ \[\]-]+", re.ASCII)
 """Ids that no encoder of JSON writes in another way, so that what holds one holds it letter by letter."""
 _TYPES: list[ColumnType] = ["text", "jsonb", "jsonb", "jsonb"]
 _LANDED = "SELECT trace_id, attributes, events, resource FROM stepacc.otel_spans WHERE source = {source}"
-_SINCE = " AND arrival > {after}"
+_SINCE = f" AND {came_since('{seen}', '{now}')}"
 _HOLDS = (
     " AND (strpos(CAST(attributes AS text), {id}) > 0 OR strpos(CAST(events AS text), {id}) > 0"
     " OR strpos(CAST(resource AS text), {id}) > 0)"
@@ -77,13 +77,8 @@ def trace_is_known(conn: sa.Connection, source: str, trace_id: str) -> bool:
     return bool(conn.scalar(_KNOWN_TRACE, {"source": source, "id": trace_id}))
 
 
-def latest_arrival(conn: sa.Connection, source: str) -> int:
-    """Return the number of the last landing of a source, to look later at what came after it."""
-    return int(conn.execute(_LATEST, {"source": source}).scalar_one())
-
-
 def landed_traces(  # noqa: PLR0913 (whose, and which spans)
-    conn: sa.Connection, source: str, kind: TargetKind, ident: str, *, after: int = 0, not_ingested: bool = False
+    conn: sa.Connection, source: str, kind: TargetKind, ident: str, *, this: Look, not_ingested: bool = False
 ) -> set[str]:
     """Return the traces of which a raw span names a session or user.
 
@@ -92,13 +87,13 @@ def landed_traces(  # noqa: PLR0913 (whose, and which spans)
         source: the source.
         kind: session or user.
         ident: its id, as `tombstones.stored_as` has it.
-        after: look only at spans with a later arrival.
+        this: the look, which may be only at spans that came since an earlier one.
         not_ingested: look only at traces that are not ingested; without it, all spans of the source are read.
     """
-    query = _NOT_INGESTED if not_ingested else _LANDED + (_SINCE if after else "")
+    query = _NOT_INGESTED if not_ingested else _LANDED + ("" if this.anew else _SINCE)
     if _PLAIN.fullmatch(ident):
         query += _HOLDS
-    rows = copy_out(conn, query, _TYPES, {"source": source, "id": ident, "after": after})
+    rows = copy_out(conn, query, _TYPES, {"source": source, "id": ident, **this.bounds})
     found: set[str] = set()
     with closed(rows):
         for trace_id, *content in rows:

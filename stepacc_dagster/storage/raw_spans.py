@@ -56,7 +56,7 @@ _LAND = sa.text(f"""
         SELECT {_NAMES} FROM landing
         ON CONFLICT (source, trace_id, span_id) DO UPDATE SET
             {", ".join(f"{name} = excluded.{name}" for name in _CONTENT)},
-            ingested_at = now(), arrival = nextval('stepacc.arrivals')
+            ingested_at = now()
         WHERE ({", ".join(f"present.{name}" for name in _CONTENT)})
             IS DISTINCT FROM ({", ".join(f"excluded.{name}" for name in _CONTENT)})
           AND (present.end_time_unix_nano IS NULL OR excluded.end_time_unix_nano IS NOT NULL)
@@ -172,9 +172,9 @@ def land_spans(conn: sa.Connection, source: str, spans: Iterable[RawSpan], redac
     Spans of erased traces, sessions and users are left out, and of the others secrets and personal data are redacted:
     what is left out is told by ids as they come.
 
-    A changed span gets a new arrival and `ingested_at`. Start and end times of zero are stored as not recorded, which
-    is what zero means in OTLP. Characters that Postgres cannot store are replaced, see `encode`. One landing per source
-    at a time, until the caller's transaction ends, so that arrivals become visible in their order.
+    A changed span gets a new `ingested_at`. Start and end times of zero are stored as not recorded, which is what zero
+    means in OTLP. Characters that Postgres cannot store are replaced, see `encode`. One landing per source at a time,
+    until the caller's transaction ends, so that no two wait for each other's spans.
 
     Args:
         conn: to where.

@@ -10,8 +10,6 @@ the cost of an ingest.
 import sqlalchemy as sa
 
 from stepacc_dagster.storage.columns import (
-    SCHEMA,
-    TransactionId,
     erased_at,
     integer,
     jsonb,
@@ -21,11 +19,8 @@ from stepacc_dagster.storage.columns import (
     source,
     text,
     window,
+    written_in,
 )
-
-arrivals = sa.Sequence("arrivals", metadata=metadata, schema=SCHEMA)
-"""Numbers the landings of raw spans, over all sources."""
-
 
 otel_spans = sa.Table(
     "otel_spans",
@@ -46,13 +41,7 @@ otel_spans = sa.Table(
     text("scope_version", "version of the instrumentation scope"),
     moment("first_seen_at", "when the span first landed; never changes. Decides the window of a trace without times"),
     moment("ingested_at", "when the present content landed"),
-    sa.Column(
-        "arrival",
-        sa.BigInteger(),
-        nullable=False,
-        server_default=arrivals.next_value(),
-        comment="number of the landing; a new one whenever the content changes. Grows in commit order within a source",
-    ),
+    written_in("the present content", "spans"),
     sa.PrimaryKeyConstraint("source", "trace_id", "span_id"),
     sa.Index(
         "otel_spans_start",
@@ -68,7 +57,7 @@ otel_spans = sa.Table(
         postgresql_include=["trace_id"],
         postgresql_where=sa.text("start_time_unix_nano IS NULL"),
     ),
-    sa.Index("otel_spans_arrival", "source", "arrival", postgresql_include=["trace_id"]),
+    sa.Index("otel_spans_written", "source", "written_in", postgresql_include=["trace_id"]),
     comment="Raw spans landed by `stepacc import` and `stepacc collect`. One row per span, its newest content.",
 )
 
@@ -183,13 +172,7 @@ annotations = sa.Table(
     text("origin", "where it came from, such as a file name"),
     moment("created_at", "when the revision was written"),
     erased_at("when value and note were erased, with the trace or session they are about; the value is JSON null then"),
-    sa.Column(
-        "written_in",
-        TransactionId(),
-        nullable=False,
-        server_default=sa.text("pg_current_xact_id()"),
-        comment="transaction that wrote the revision; tells which ones came since somebody looked",
-    ),
+    written_in("the revision", "ones"),
     sa.PrimaryKeyConstraint("id"),
     sa.UniqueConstraint("source", "target_type", "target_id", "partition_type", "key", "revision", name="revision_key"),
     sa.CheckConstraint("target_type IN ('trace', 'session', 'task')", name="target_type"),

@@ -10,9 +10,12 @@ from stepacc_core.model import RawSpan
 from stepacc_dagster.storage.annotations import AnnotationEntry
 from stepacc_dagster.storage.arrivals import changed_windows
 from stepacc_dagster.storage.raw_spans import read_window_spans
+from stepacc_dagster.stores import cursors
 from stepacc_dagster.stores.base import Changes
 from stepacc_dagster.stores.sql import read_only
 from stepacc_dagster.windows import Window, WindowKind
+
+_KIND = "transactions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,10 @@ class OtelSpansReader:
         return read_window_spans(self.connection, self.source, window)
 
     def changes(self, cursor: str | None, kind: WindowKind) -> Changes:
-        """Return the windows changed since a cursor, which is an arrival."""
-        after = int(cursor) if cursor and cursor.isdecimal() else 0
-        arrivals = changed_windows(self.connection, self.source, kind, after=after)
-        return Changes(arrivals.windows, str(arrivals.latest))
+        """Return the windows changed since a cursor, which holds a snapshot."""
+        before = cursors.content(cursor, _KIND)
+        arrivals = changed_windows(self.connection, self.source, kind, seen=before["seen"] if before else None)
+        return Changes(arrivals.windows, cursors.written({"by": _KIND, "seen": arrivals.seen}))
 
     def expectations(self) -> Iterator[AnnotationEntry]:
         """Yield nothing: the annotations of this table are in `stepacc.annotations` already."""

@@ -153,10 +153,11 @@ def test_landing_again_changes_nothing(migrated_engine: sa.Engine, tmp_path: Pat
     assert landed(RECORDED).rows == [
         {"file": str(RECORDED), "source": "shop", "new": SPANS, "changed": 0, "same": 0, "erased": 0, "redacted": {}}
     ]
-    arrived = one(migrated_engine, "SELECT max(arrival) FROM stepacc.otel_spans")
+    newest = "SELECT max(written_in) FROM stepacc.otel_spans"
+    written = one(migrated_engine, newest)
     again = landed(RECORDED, *copies).rows
     assert [(row["new"], row["changed"], row["same"]) for row in again] == [(0, 0, SPANS)] * 3
-    assert one(migrated_engine, "SELECT max(arrival) FROM stepacc.otel_spans") == arrived
+    assert one(migrated_engine, newest) == written
 
 
 def test_standard_input_and_pipes_are_landed(migrated_engine: sa.Engine) -> None:

@@ -250,7 +250,6 @@ WRITER = [
     "DELETE ON stepacc.spans",
     "DELETE ON stepacc.sessions",
     "DELETE ON stepacc.task_summaries",
-    "USAGE ON SEQUENCE stepacc.arrivals",
 ]
 
 

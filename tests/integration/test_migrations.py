@@ -23,13 +23,15 @@ from stepacc_dagster.storage import (  # noqa: F401 (they describe the tables)
     write_backs,
 )
 from stepacc_dagster.storage.columns import metadata
+from stepacc_dagster.stores.otel_spans import OtelSpansStore
+from stepacc_dagster.windows import window_of
 
 _CATALOG = {
     "columns": """
         SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
                l.collname, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
         FROM pg_class c
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         LEFT JOIN pg_collation l ON l.oid = a.attcollation
         LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
         WHERE c.relnamespace = 'stepacc'::regnamespace AND c.relkind = 'r' AND c.relname <> 'alembic_version'
@@ -133,6 +135,31 @@ def test_an_upgrade_from_the_first_revision_keeps_what_is_there_and_marks_its_wi
         assert conn.execute(sa.text("SELECT trace_id, gone_upstream_at FROM stepacc.traces")).all() == [("t", None)]
         marked = sa.text("SELECT source, window_key, change > ingested_change FROM stepacc.windows")
         assert conn.execute(marked).all() == [("s", "2025-11-03", True)]
+
+
+def test_an_upgrade_carries_over_how_far_the_own_table_was_followed(engine: sa.Engine) -> None:
+    """What came after the last look is told at the next one, and nothing else; what is no number is left alone."""
+    span = "INSERT INTO stepacc.otel_spans SELECT {}, 'a', NULL, '', {}, NULL, '', '', '{{}}', '[]', '{{}}', '', ''"
+    days = {day: window_of(f"2025-11-0{day}", "daily") for day in (3, 4, 5)}
+    with engine.begin() as conn:
+        conn.execute(sa.schema.CreateSchema("stepacc"))
+        config = Config()
+        config.set_main_option("script_location", str(files("stepacc_dagster.storage") / "migrations"))
+        config.attributes["connection"] = conn
+        command.upgrade(config, "0010")
+        for source, trace_id, day in (("s", "t", 3), ("u", "t", 3), ("s", "t", 4), ("s", "v", 5)):
+            conn.execute(sa.text(span.format(f"'{source}', '{trace_id}{day}'", days[day].start_ns)))
+        conn.execute(sa.text("INSERT INTO stepacc.feeds (source, reads, cursor) VALUES ('s', '', '2'), ('x', '', 'y')"))
+    schema.upgrade(engine)
+    with engine.connect() as conn:
+        cursors = {row.source: row.cursor for row in conn.execute(sa.text("SELECT * FROM stepacc.feeds"))}
+    assert cursors["x"] == "y"
+    with OtelSpansStore(engine, "s").open() as reader:
+        told = reader.changes(cursors["s"], "daily")
+        assert told.windows == (days[4].key, days[5].key)
+        assert reader.changes(told.cursor, "daily").windows == ()
+    with OtelSpansStore(engine, "u").open() as reader:
+        assert reader.changes(None, "daily").windows == (days[3].key,)
 
 
 def test_newer_schema_is_refused(migrated_engine: sa.Engine) -> None:

@@ -33,7 +33,7 @@ def test_a_span_comes_back_as_it_was_landed(migrated_engine: sa.Engine) -> None:
 
 
 def test_landing_again_changes_nothing(migrated_engine: sa.Engine) -> None:
-    """The same span, once more or twice in one batch, leaves row, arrival and time alone."""
+    """The same span, once more or twice in one batch, leaves row, transaction and time alone."""
     span = raw("t", "a", MONDAY.start_ns, attributes={"b": 1, "a": 2})
     _land(migrated_engine, span)
     before = _rows(migrated_engine)
@@ -42,15 +42,15 @@ def test_landing_again_changes_nothing(migrated_engine: sa.Engine) -> None:
     assert _rows(migrated_engine) == before
 
 
-def test_changed_content_replaces_and_arrives_anew(migrated_engine: sa.Engine) -> None:
-    """Different content gets a new arrival and time; the span stays first seen when it was."""
+def test_changed_content_replaces_and_is_written_anew(migrated_engine: sa.Engine) -> None:
+    """Different content has a new transaction and time; the span stays first seen when it was."""
     _land(migrated_engine, raw("t", "a", MONDAY.start_ns), raw("t", "b", MONDAY.start_ns))
     before = _rows(migrated_engine)
     assert _land(migrated_engine, raw("t", "a", MONDAY.start_ns, status="OK")) == Landed(0, 1, 0)
     after = _rows(migrated_engine)
     assert after["b"] == before["b"]
     assert after["a"].status == "OK"
-    assert after["a"].arrival > before["b"].arrival
+    assert int(after["a"].written_in) > int(before["b"].written_in)
     assert after["a"].ingested_at > before["a"].ingested_at
     assert after["a"].first_seen_at == before["a"].first_seen_at
 
@@ -229,20 +229,20 @@ def test_two_landings_at_once_write_each_span_once(migrated_engine: sa.Engine) -
 
 
 def test_changed_windows_are_those_of_the_traces_that_got_spans(migrated_engine: sa.Engine) -> None:
-    """Since the arrival one has seen; a late span changes the window its trace starts in."""
+    """Since the snapshot one has seen; a late span changes the window its trace starts in."""
     _land(migrated_engine, raw("t", "a", MONDAY.start_ns), raw("u", "a", TUESDAY.start_ns))
     with migrated_engine.connect() as conn:
         first = changed_windows(conn, SOURCE, "daily")
         assert first.windows == (MONDAY.key, TUESDAY.key)
-        assert changed_windows(conn, SOURCE, "daily", after=first.latest) == Arrivals((), first.latest)
-        assert changed_windows(conn, "nobody", "daily") == Arrivals((), 0)
+        assert changed_windows(conn, SOURCE, "daily", seen=first.seen) == Arrivals((), first.seen)
+        assert changed_windows(conn, "nobody", "daily").windows == ()
     _land(migrated_engine, raw("t", "a", MONDAY.start_ns), raw("t", "b", TUESDAY.start_ns))
     with migrated_engine.connect() as conn:
-        second = changed_windows(conn, SOURCE, "hourly", after=first.latest)
+        second = changed_windows(conn, SOURCE, "hourly", seen=first.seen)
         assert second.windows == ("2025-11-03-00:00",)
     _land(migrated_engine, raw("v", "a", None))
     with migrated_engine.connect() as conn:
-        third = changed_windows(conn, SOURCE, "daily", after=second.latest)
+        third = changed_windows(conn, SOURCE, "daily", seen=second.seen)
         assert list(third.windows) == [key for key in landed_windows(conn, SOURCE, "daily") if key not in first.windows]
         assert len(third.windows) == 1
 

@@ -260,6 +260,66 @@ def test_the_own_table_tells_what_arrived(migrated_engine: sa.Engine) -> None:
     assert changes(migrated_engine, OtelSpansSettings(), second.cursor) == Changes((), second.cursor)
 
 
+def test_a_span_written_by_sql_shows_whenever_its_transaction_ends(migrated_engine: sa.Engine) -> None:
+    """Transactions overlap in any order: the one that wrote first ends last, after looks that saw the others."""
+    settings = OtelSpansSettings()
+    with migrated_engine.connect() as first, migrated_engine.connect() as second:
+        _insert(first, "t1", NOON_OF_TUESDAY)
+        _insert(second, "t2", DAY.start_ns)
+        second.commit()
+        during = changes(migrated_engine, settings)
+        second.execute(sa.text("SELECT pg_current_xact_id()"))
+        later = changes(migrated_engine, settings, during.cursor)
+        first.commit()
+        ended = changes(migrated_engine, settings, later.cursor)
+        _insert(second, "t3", window_of("2026-11-27", "daily").start_ns)
+        second.commit()
+
+    assert (during.windows, later, ended.windows) == ((DAY.key,), Changes((), during.cursor), (TUESDAY.key,))
+    last = changes(migrated_engine, settings, ended.cursor)
+    assert last.windows == ("2026-11-27",)
+    assert changes(migrated_engine, settings, last.cursor) == Changes((), last.cursor)
+
+
+def test_a_span_changed_by_sql_is_a_change_and_one_set_to_what_it_was_is_none(migrated_engine: sa.Engine) -> None:
+    with migrated_engine.begin() as connection:
+        _insert(connection, "t1", NOON_OF_TUESDAY)
+        _insert(connection, "t2", DAY.start_ns)
+    cursor = changes(migrated_engine, OtelSpansSettings()).cursor
+    run(migrated_engine, "UPDATE stepacc.otel_spans SET status = 'UNSET'")
+    assert changes(migrated_engine, OtelSpansSettings(), cursor) == Changes((), cursor)
+    run(migrated_engine, "UPDATE stepacc.otel_spans SET status = 'OK' WHERE trace_id = 't1'")
+    assert changes(migrated_engine, OtelSpansSettings(), cursor).windows == (TUESDAY.key,)
+
+
+def test_a_cursor_that_is_ahead_of_the_server_means_from_the_beginning(migrated_engine: sa.Engine) -> None:
+    """After a dump is restored on a new server, transactions are numbered from the beginning, and rows keep theirs."""
+    with migrated_engine.begin() as connection:
+        _insert(connection, "t1", NOON_OF_TUESDAY)
+        connection.execute(sa.text("ALTER TABLE stepacc.otel_spans DISABLE TRIGGER rewritten"))
+        connection.execute(sa.text("UPDATE stepacc.otel_spans SET written_in = '9000000000'"))
+        connection.execute(sa.text("ALTER TABLE stepacc.otel_spans ENABLE TRIGGER rewritten"))
+    ahead = '{"by":"transactions","seen":"9000000001:9000000001:"}'
+
+    anew = changes(migrated_engine, OtelSpansSettings(), ahead)
+
+    assert anew == changes(migrated_engine, OtelSpansSettings())
+    assert anew.windows == (TUESDAY.key,)
+    assert changes(migrated_engine, OtelSpansSettings(), anew.cursor) == Changes((), anew.cursor)
+
+
+def _insert(connection: sa.Connection, trace_id: str, start_ns: int) -> None:
+    """Write a span as whoever has the table before him would."""
+    connection.execute(
+        sa.text("""
+            INSERT INTO stepacc.otel_spans (source, trace_id, span_id, name, start_time_unix_nano, status,
+                status_message, attributes, events, resource, scope_name, scope_version)
+            VALUES (:source, :trace_id, 'a', 'root', :start, 'UNSET', '', '{}', '[]', '{}', '', '')
+        """),
+        {"source": SOURCE, "trace_id": trace_id, "start": start_ns},
+    )
+
+
 def _land(engine: sa.Engine, span: RawSpan) -> None:
     with engine.begin() as connection:
         land_spans(connection, SOURCE, [span])

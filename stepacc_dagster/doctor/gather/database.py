@@ -28,19 +28,17 @@ _OWNED = sa.text("""
     ) owned (owner)
 """)
 _FORBIDDEN = sa.text("""
-    SELECT privilege, CASE relation.relkind WHEN 'S' THEN 'the sequence ' ELSE '' END || relation.relname
+    SELECT privilege, relation.relname
     FROM pg_class relation
     JOIN pg_namespace space ON space.oid = relation.relnamespace
     CROSS JOIN LATERAL unnest(CASE
-        WHEN relation.relkind = 'S' THEN CASE WHEN relation.relname = 'arrivals' THEN ARRAY['USAGE'] END
         WHEN relation.relname = ANY(:replaced) THEN ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']
         WHEN relation.relname = ANY(:changed) THEN ARRAY['SELECT', 'INSERT', 'UPDATE']
         WHEN relation.relname IN ('annotations', 'redaction_key') THEN ARRAY['SELECT', 'INSERT']
         ELSE ARRAY['SELECT']
     END) privilege
-    WHERE space.nspname = :schema AND relation.relkind IN ('r', 'v', 'S')
-      AND NOT CASE relation.relkind WHEN 'S' THEN has_sequence_privilege(relation.oid, privilege)
-                                    ELSE has_table_privilege(relation.oid, privilege) END
+    WHERE space.nspname = :schema AND relation.relkind IN ('r', 'v')
+      AND NOT has_table_privilege(relation.oid, privilege)
     ORDER BY privilege DESC, relation.relname
 """)
 _WRITTEN = {
