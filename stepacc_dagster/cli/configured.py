@@ -8,6 +8,7 @@ from stepacc_core.errors import ConfigError
 from stepacc_dagster.cli.output import note
 from stepacc_dagster.evaluators import evaluators_of
 from stepacc_dagster.sources import Source
+from stepacc_dagster.storage.current import CurrentScore
 from stepacc_dagster.storage.lineage import Score
 from stepacc_dagster.stores.places import StorePlace, store_place
 from stepacc_dagster.trace_links import TraceUrl
@@ -51,7 +52,7 @@ class Configured:
         """Return the link to a trace in the store's own UI; None where there is none."""
         return self.links.of(trace_id) if self.links else None
 
-    def config_of(self, score: Score) -> Mapping[str, Any] | None:
+    def config_of(self, score: Score | CurrentScore) -> Mapping[str, Any] | None:
         """Return the config an evaluation was made by; None where the source has no metric of that config now."""
         version, config_hash, config = self.configs.get(score.metric, ("", "", None))
         return config if (version, config_hash) == (score.metric_version, score.config_hash) else None

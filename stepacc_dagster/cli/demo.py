@@ -8,9 +8,9 @@ from sqlalchemy.engine import make_url
 
 from stepacc_core.__main__ import worked_example
 from stepacc_core.picture import picture
-from stepacc_dagster.cli.output import emit_json, json_option, note, out
+from stepacc_dagster.cli.output import emit_json, json_option, note, print_table
 from stepacc_dagster.cli.pictures import show_picture
-from stepacc_dagster.cli.score_table import score_table
+from stepacc_dagster.cli.score_table import score_document, score_table
 from stepacc_dagster.database import database_url, open_database
 from stepacc_dagster.demo.run import DemoOutcome, run_demo
 from stepacc_dagster.failures import address
@@ -33,7 +33,8 @@ def demo(*, as_json: bool) -> None:
     for run in failed:
         note(f"Run {run.run_id} failed: {run.error}")
     if as_json:
-        emit_json({"runs": [dataclasses.asdict(run) for run in outcome.runs], "scores": _plain(outcome.scores)})
+        runs = [dataclasses.asdict(run) for run in outcome.runs]
+        emit_json({"runs": runs, "scores": [*map(score_document, outcome.scores)]})
     else:
         _show(outcome)
     sys.exit(1 if failed else 0)
@@ -46,17 +47,14 @@ def _place(url: str | None) -> str:
     return f"The data lie in the database {address(make_url(url))} (STEPACC_DATABASE_URL), the rest in {local_home()}."
 
 
-def _plain(scores: list[CurrentScore]) -> list[dict[str, object]]:
-    return [dataclasses.asdict(score) for score in scores]
-
-
 def _show(outcome: DemoOutcome) -> None:
-    out().print(score_table(outcome.scores, "agent.step_accuracy 2.0.0"))
+    print_table(score_table(outcome.scores, "agent.step_accuracy 2.0.0"))
     if worst := _most_telling(outcome.scores):
         click.echo(f"\nThe alignment of trace {worst.partition_id}, score {worst.score:.3f}:\n")
         show_picture(picture(worst.metadata))
     click.echo("\nThe worked example of the metric, one stray step at the front:\n")
     click.echo(worked_example())
+    click.echo("\nTo draw others: stepacc scores --worst 3 --picture, or stepacc scores --trace ID --picture")
     click.echo(
         "\nTo browse assets, partitions, checks and lineage: make dev (or `stepacc dev`), then http://127.0.0.1:3000"
     )

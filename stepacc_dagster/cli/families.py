@@ -2,18 +2,26 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from stepacc_core.metrics import Manifest, registered_metrics
 from stepacc_dagster.storage.lineage import Score, ScoreLineage
 
 
-def shown_metric(score: Score) -> str:
+class _Named(Protocol):
+    """A row of the score table, as far as families are concerned."""
+
+    @property
+    def metric(self) -> str: ...
+
+
+def shown_metric(score: _Named) -> str:
     """Return the name a score is shown under: that of its family's metric, where it is of a member of one."""
     manifest = _families().get(score.metric)
     return manifest.name if manifest else score.metric
 
 
-def stands_for_others(score: Score) -> bool:
+def stands_for_others(score: _Named) -> bool:
     """Tell whether a score is shown by itself: it is its family's headline, or of a metric without a family."""
     manifest = _families().get(score.metric)
     return manifest is None or manifest.headline == score.metric

@@ -1,6 +1,5 @@
 """`stepacc lineage`."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import get_args
 
@@ -11,6 +10,7 @@ from stepacc_core.annotations import TargetType
 from stepacc_dagster.cli.configured import configured_sources
 from stepacc_dagster.cli.lineage_json import annotation_document, session_document, trace_document
 from stepacc_dagster.cli.lineage_text import annotation_text, session_text, trace_text
+from stepacc_dagster.cli.occurrences import named_occurrences
 from stepacc_dagster.cli.output import emit_json, json_option, out
 from stepacc_dagster.cli.redacting import stored_forms
 from stepacc_dagster.errors import UnknownIdError
@@ -22,7 +22,6 @@ from stepacc_dagster.storage.lineage import (
     target_lineage,
     trace_lineage,
 )
-from stepacc_dagster.storage.occurrences import Occurrence, find_occurrences
 from stepacc_dagster.storage.opening import open_storage
 
 _LARGEST_ID = 2**63 - 1
@@ -89,16 +88,14 @@ def trace(trace_id: str, source: str | None, *, as_json: bool) -> None:
 
     Each score comes with the annotation revision, metric version, config and Dagster run behind it.
 
-    ID is the trace's id or the beginning of it.
+    ID is the trace's id or the beginning of it. `stepacc scores --trace ID --picture` draws the alignments.
 
     \b
     stepacc lineage trace 4bf92f35
     """  # noqa: D301 (click reads the backspace)
     with open_storage() as engine, engine.connect() as connection:
-        found = [
-            trace_lineage(connection, occurrence)
-            for occurrence in find_occurrences(connection, "trace", trace_id, source)
-        ]
+        occurrences = named_occurrences(engine, connection, "trace", trace_id, source)
+        found = [trace_lineage(connection, occurrence) for occurrence in occurrences]
     configured = configured_sources()
     for each in found:
         own = configured.get(each.occurrence.source)
@@ -117,14 +114,14 @@ def session(session_id: str, source: str | None, *, as_json: bool) -> None:
 
     Each score comes with the annotation revision, metric version, config and Dagster run behind it.
 
-    ID is the session's id or the beginning of it.
+    ID is the session's id or the beginning of it. `stepacc scores --session ID --picture` draws the alignments.
 
     \b
     stepacc lineage session chat-42
     """  # noqa: D301 (click reads the backspace)
     with open_storage() as engine, engine.connect() as connection:
-        forms = stored_forms(engine, session_id, source)
-        found = [session_lineage(connection, occurrence) for occurrence in _sessions(connection, forms, source)]
+        occurrences = named_occurrences(engine, connection, "session", session_id, source)
+        found = [session_lineage(connection, occurrence) for occurrence in occurrences]
     configured = configured_sources()
     for each in found:
         own = configured.get(each.occurrence.source)
@@ -132,14 +129,6 @@ def session(session_id: str, source: str | None, *, as_json: bool) -> None:
             emit_json(session_document(each, own))
         else:
             out().print(session_text(each, own))
-
-
-def _sessions(connection: sa.Connection, forms: Sequence[str], source: str | None) -> list[Occurrence]:
-    """Return the sessions that are known by the first form of an id by which any is."""
-    for form in forms[:-1]:
-        with suppress(UnknownIdError):
-            return find_occurrences(connection, "session", form, source)
-    return find_occurrences(connection, "session", forms[-1], source)
 
 
 def _about(

@@ -1,6 +1,7 @@
 """What `stepacc lineage` prints for people."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from rich.text import Text
 from stepacc_dagster.cli.configured import Configured
 from stepacc_dagster.cli.families import member, shown_metric, stands_for_others, together
 from stepacc_dagster.cli.output import cell, counted, printable
+from stepacc_dagster.measured_against import annotation_words, unannotated_words
 from stepacc_dagster.storage.annotations import StoredAnnotation
 from stepacc_dagster.storage.lineage import (
     AnnotationLineage,
@@ -33,12 +35,6 @@ _SHOWN_HASH = 12
 _SHOWN_RUN = 8
 """Characters of a run's id, as Dagster shows it in lists."""
 _SECOND_NS = 1_000_000_000
-_NOT_ANNOTATED = {
-    None: "nothing: there was no expectation",
-    "annotations": "the annotations in the metric's config",
-    "config": "the fallback in the metric's config",
-}
-"""Where an expectation came from, if not from an annotation."""
 
 
 def annotation_text(lineage: AnnotationLineage, revisions: Sequence[StoredAnnotation]) -> RenderableType:
@@ -68,6 +64,7 @@ def trace_text(lineage: TraceLineage, configured: Configured | None) -> Renderab
         facts |= {"link": Text(url, style=Style(link=url), overflow="fold")}
     if lineage.landed:
         facts |= {"landed": _landed(lineage.landed)}
+    facts |= _pictures(lineage)
     title = f"Trace {lineage.occurrence.id} of source {lineage.occurrence.source}"
     return Group(_heading(title), _facts(facts), *_evaluations(lineage.evaluations, configured), "")
 
@@ -82,13 +79,21 @@ def session_text(lineage: SessionLineage, configured: Configured | None) -> Rend
             "task": row.task_id or "-",
             "changed": f"{_utc(row.changed_at)}{_erased(row.erased_at)}",
         }
-    facts |= {"store": _store(configured)}
+    facts |= {"store": _store(configured), **_pictures(lineage)}
     traces = Table("trace", "window", "spans", "status", box=SIMPLE, padding=(0, 1, 0, 0))
     for trace in lineage.traces:
         traces.add_row(cell(trace.trace_id), trace.window_key, str(trace.span_count), trace.status)
     title = f"Session {lineage.occurrence.id} of source {lineage.occurrence.source}"
     listed = [traces] if lineage.traces else []
     return Group(_heading(title), _facts(facts), *listed, *_evaluations(lineage.evaluations, configured), "")
+
+
+def _pictures(lineage: TraceLineage | SessionLineage) -> dict[str, str]:
+    """Return the command that draws the alignments, where there is any to draw."""
+    if not any(each.score.score is not None and each.score.state == "current" for each in lineage.evaluations):
+        return {}
+    one = lineage.occurrence
+    return {"pictures": shlex.join(["stepacc", "scores", f"--{one.kind}", one.id, "--picture"])}
 
 
 def _standing(one: Revision, revisions: Sequence[StoredAnnotation]) -> str:
@@ -160,10 +165,10 @@ def _evaluation(each: ScoreLineage, others: Sequence[Score]) -> Padding:
 def _expectation(each: ScoreLineage) -> list[str]:
     one = each.revision
     if one is None:
-        return [_NOT_ANNOTATED.get(each.score.expected_from, f"{each.score.expected_from}")]
+        return [unannotated_words(each.score.expected_from)]
     standing = "" if one.in_force else ", no longer in force"
     return [
-        f"annotation {one.id}, revision {one.revision} about {one.target_type} {one.target_id}{standing}",
+        f"{annotation_words(one.id, one.revision, one.target_type, one.target_id)}{standing}",
         _value(one),
         f"by {one.author or '-'}, from {one.origin or '-'}, {_utc(one.created_at)}",
     ]

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stepacc_core.picture import picture
 from stepacc_dagster.local.evaluation import RunOutcome
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.stores.settings import TableColumns, TableSettings
@@ -385,6 +386,71 @@ def test_what_was_erased_is_said_to_be(workshop: Workshop, tmp_path: Path, monke
     for words in (("trace", "t"), ("session", "chat"), ("annotation", "1")):
         assert "erased 2026-11-30 12:00:00 UTC" in shown(*words)
     assert "(erased) by qa@example.org" in shown("trace", "t")
+
+
+# the scores of one trace or session, and their pictures
+
+
+def test_a_trace_has_a_row_for_each_version_and_says_which_is_in_use_and_what_it_was_measured_against(
+    scene: Scene,
+) -> None:
+    said = stepacc("scores", "--trace", "a-one", "--json")
+    first, second = scene.annotation("refund", 1), scene.annotation("refund", 2)
+
+    assert (said.code, said.err) == (0, "")
+    names = ("source", "metric", "metric_version", "score", "expected_from", "measured_against", "annotation_id")
+    assert [tuple(row[name] for name in names) for row in said.rows] == [
+        (SOURCE, "agent.step_accuracy", "1.0.0", 1.0, "column", f"annotation {first} of the task, revision 1", first),
+        (SOURCE, "agent.step_accuracy", "2.0.0", pytest.approx(2 / 3), "column",
+         f"annotation {second} of the task, revision 2", second),
+    ]  # fmt: skip
+    assert [row["dagster_run_id"] for row in said.rows] == [scene.old.run_id, scene.after.run_id]
+    assert len({row["config_hash"] for row in said.rows}) == 2
+    table = " ".join(stepacc("scores", "--trace", "a-").out.split())
+    assert f"no 1.000 annotation {first} of the task, revision 1" in table
+    assert f"yes 0.667 annotation {second} of the task, revision 2" in table
+
+
+@pytest.mark.usefixtures("scene")
+def test_the_stored_alignments_are_drawn_as_the_renderer_draws_them() -> None:
+    rows = stepacc("scores", "--trace", "b-two", "--json").rows
+    shown_of_trace = stepacc("scores", "--trace", "b-two", "--picture").out
+    shown_of_session = stepacc("scores", "--session", "chat", "--picture").out
+
+    assert len(rows) == 2
+    for row in rows:
+        assert row["metadata"]["steps"]
+        heading = f"trace b-two, agent.step_accuracy {row['metric_version']}, score {row['score']:.3f}:"
+        assert f"{heading}\n\n{picture(row['metadata'])}\n" in shown_of_trace
+    assert "session chat, agent.step_accuracy 1.0.0, score 1.000:" in shown_of_session
+    assert "stepacc scores --trace b-two --picture" in shown("trace", "b-two")
+    assert "stepacc scores --session chat --picture" in shown("session", "chat")
+
+
+@pytest.mark.usefixtures("scene")
+def test_the_worst_of_a_selection_are_drawn_the_worst_first() -> None:
+    every = stepacc("scores", *HERE, "--json").rows
+    said = stepacc("scores", *HERE, "--worst", "2", "--picture")
+
+    scored = sorted((row["score"], row["partition_id"]) for row in every if row["score"] is not None)
+    assert len(scored) == 3
+    assert len(every) > 3
+    drawn = [line.split(",")[0] for line in said.out.splitlines() if line.endswith(":") and ", score " in line]
+    assert drawn == [f"trace {ident}" for _, ident in scored[:2]]
+    assert said.err == "2 of 3 with a score.\n"
+    assert [row["partition_id"] for row in stepacc("scores", *HERE, "--worst", "1", "--json").rows] == [scored[0][1]]
+    assert stepacc("scores", *HERE, "--type", "session", "--json").rows == []
+
+
+@pytest.mark.usefixtures("scene")
+def test_what_has_no_alignment_is_said_to_have_none_and_what_is_unknown_is_refused() -> None:
+    bare = stepacc("scores", "--trace", "d-bare", *HERE, "--picture")
+    assert (bare.code, bare.out.count("failed: missing_expected_steps")) == (0, 2)
+    assert "no alignment to draw" in bare.err
+    never = stepacc("scores", "--trace", "d-bare", "--source", "other")
+    assert (never.code, never.out, "has no score" in never.err) == (0, "", True)
+    refused = stepacc("scores", "--trace", "nobody")
+    assert (refused.code, refused.out) == (1, "")
 
 
 # where a store keeps a trace

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from stepacc_core.errors import ConfigError
+from stepacc_core.model import PartitionType
 from stepacc_dagster.cli import main
 from stepacc_dagster.cli.score_table import summary
 from stepacc_dagster.database import check_reachable, connect_engine
@@ -44,19 +45,43 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _score(partition_id: str, score: float | None, code: str | None = None) -> CurrentScore:
+def _score(score: float | None, code: str | None = None, kind: PartitionType = "trace") -> CurrentScore:
+    values: dict[str, Any] = dict.fromkeys(CurrentScore.__slots__)
     status = "scored" if score is not None else "failed"
-    return CurrentScore(
-        "2026-01-02", "trace", partition_id, None, status, None, code, None, score, {}, None, None, None
-    )
+    own = {"partition_type": kind, "partition_id": "p", "status": status, "code": code, "score": score}
+    return CurrentScore(**{**values, **own, "metadata": {}})
 
 
 def test_a_summary_counts_scores_and_says_why_others_have_none() -> None:
-    rows = [_score("a", 1.0), _score("b", 0.5), _score("c", None, "missing_expected_steps")]
+    rows = [_score(1.0), _score(0.5), _score(None, "missing_expected_steps")]
 
-    assert summary(rows) == "2 of 3 occurrences scored, 0.750 on average; 1 failed: missing_expected_steps."
-    assert summary(rows[2:]) == "0 of 1 occurrence scored; 1 failed: missing_expected_steps."
+    assert summary(rows) == "2 of 3 traces scored, 0.750 on average; 1 failed: missing_expected_steps."
+    assert summary(rows[2:]) == "0 of 1 trace scored; 1 failed: missing_expected_steps."
     assert summary([]) == "There is nothing to score in this range: no trace of the source starts in it."
+
+
+def test_a_summary_makes_no_mean_of_traces_and_sessions_together() -> None:
+    rows = [_score(0.0, kind="session"), _score(1.0), _score(0.5), _score(None, "too_large", "session")]
+
+    assert summary(rows) == (
+        "2 of 2 traces scored, 0.750 on average. 1 of 2 sessions scored, 0.000 on average; 1 failed: too_large."
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--trace", "a", "--session", "b"),
+        ("--trace", "a", "--worst", "2"),
+        ("--session", "a", "--from", "2026-01-02"),
+        ("--trace", "a", "--type", "trace"),
+        ("--worst", "0"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(words: tuple[str, ...]) -> None:
+    refused = run("scores", *words)
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
 
 
 @pytest.mark.usefixtures("home")
