@@ -4,7 +4,7 @@ A mark, `[redacted:<kind>:<hex>]`, holds a keyed hash of what it replaces, so th
 what they were cannot be guessed without the key.
 """
 
-from stepacc_core.redaction.marks import holds_mark
+from stepacc_core.marks import holds_mark
 from stepacc_core.redaction.redactor import Redactor
 from stepacc_core.redaction.settings import KINDS, RedactionSettings
 

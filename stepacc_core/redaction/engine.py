@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any
 
+from stepacc_core.marks import MARK, is_mark, mark
 from stepacc_core.redaction.assigned import Role, assigned_detectors, is_secret, is_token, role_of
 from stepacc_core.redaction.detector import Detector, Place
-from stepacc_core.redaction.marks import MARK, is_mark, mark
 from stepacc_core.redaction.personal import is_card, is_phone, personal_detectors
 from stepacc_core.redaction.scan import compiled, encoded, union
 from stepacc_core.redaction.settings import KINDS, RedactionSettings

@@ -3,8 +3,8 @@
 import secrets
 from functools import lru_cache
 
+from stepacc_core.marks import MARK
 from stepacc_core.redaction.engine import Engine
-from stepacc_core.redaction.marks import MARK
 from stepacc_core.redaction.settings import RedactionSettings
 
 _LIBRARIES = {"detect_secrets", "phonenumbers", "re2", "stdnum"}

@@ -1,9 +1,9 @@
 """References of `agent.trajectory_match`: what is acceptable for a task, and whether a call or an answer is."""
 
+from stepacc_core.marks import holds_mark
 from stepacc_core.references.answers import check_answer
 from stepacc_core.references.arguments import check_arguments, read_arguments
 from stepacc_core.references.equality import canonical, same
-from stepacc_core.references.marks import holds_mark
 from stepacc_core.references.model import (
     MISSING,
     AnswerCheck,

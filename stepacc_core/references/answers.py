@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, Tag
 
+from stepacc_core.marks import holds_mark
 from stepacc_core.references.comparators import Plain, near
 from stepacc_core.references.equality import same
 from stepacc_core.references.hooks import ask, check_place
-from stepacc_core.references.marks import holds_mark
 from stepacc_core.references.model import AnswerCheck, AnswerResult, Asked, ReferenceTrajectory
 from stepacc_core.references.patterns import check_pattern, found_in
 from stepacc_core.references.verdicts import quoted

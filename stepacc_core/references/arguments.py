@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stepacc_core.references.marks import holds_mark
+from stepacc_core.marks import holds_mark
 from stepacc_core.references.model import MISSING, ArgumentCheck, ReferenceStep, Verdict
 
 OTHERS = "*"

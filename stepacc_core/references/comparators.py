@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, Tag, WithJsonSchema
 
+from stepacc_core.marks import holds_mark
 from stepacc_core.references.equality import Canonical, canonical
-from stepacc_core.references.marks import holds_mark
 from stepacc_core.references.model import MISSING, Verdict
 from stepacc_core.references.text_comparators import Contains, Day, Instant, Regex, Text
 from stepacc_core.references.verdicts import FAILS, REDACTED, quoted, told

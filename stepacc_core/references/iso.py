@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, date, datetime, timedelta
 
-from stepacc_core.references.marks import is_mark
+from stepacc_core.marks import is_mark
 
 _ORDINAL = re.compile(r"(\d{4})-?(\d{3})(?![\d-])")
 _MIDNIGHT_AFTER = re.compile(r"(?<=T)24(?=(:?00){0,2}([.,]0+)?($|Z|[+-]))")

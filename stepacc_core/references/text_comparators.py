@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from stepacc_core.marks import holds_mark
 from stepacc_core.references.equality import canonical
 from stepacc_core.references.iso import check_iso, day_of, instant_of, read_iso
-from stepacc_core.references.marks import holds_mark
 from stepacc_core.references.model import Verdict
 from stepacc_core.references.patterns import check_pattern, found_in
 from stepacc_core.references.verdicts import REDACTED, TOO_SLOW, quoted, told

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, PlainValidator, with_config
 
-from stepacc_core.references.marks import is_mark
+from stepacc_core.marks import is_mark
 from stepacc_core.shown import shown
 
 AS_WRITTEN = with_config(ConfigDict(extra="forbid"))

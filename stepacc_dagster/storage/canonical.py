@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from stepacc_core.marks import marks_in
 from stepacc_core.model import CanonicalTrace
-from stepacc_core.redaction.marks import marks_in
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, copy_in, create_staging
 from stepacc_dagster.storage.erasure_tables import EVERY_SOURCE

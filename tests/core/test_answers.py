@@ -31,7 +31,7 @@ def test_a_judge_is_looked_up_when_an_answer_is_checked_and_not_before() -> None
     assert references.final_answer is not None
 
 
-ANSWER = "mail [redacted:email:0a1b]"
+ANSWER = "mail [redacted:email:0a1b2c3d4e5f6071]"
 HOLDS, FAILS, UNTOLD = {"equals": ANSWER}, {"equals": "a"}, {"contains": "@"}
 
 

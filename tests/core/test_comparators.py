@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepacc_core.redaction.marks import mark
+from stepacc_core.marks import is_mark, mark
 from stepacc_core.references import (
     ArgumentCheck,
     ReferenceStep,
@@ -152,4 +152,12 @@ def test_the_marks_of_the_redactor_are_known() -> None:
     made = mark("email", "ann@example.org", b"key")
 
     assert holds_mark({"to": [f"mail {made}"]})
-    assert not holds_mark("[redacted]")
+    assert is_mark(made)
+    for other in (
+        "[redacted]",
+        "[redacted:email]",
+        "[redacted:email:0a1b]",
+        made.upper(),
+        made.replace("email", "my mail"),
+    ):
+        assert not holds_mark(other)

@@ -1,8 +1,12 @@
-"""Marks: what stands in the place of a redacted value."""
+"""Marks: what stands in the place of a redacted value, `[redacted:<kind>:<keyed hash>]`.
+
+They stand apart from the redactor, since what only compares values needs none of its detectors.
+"""
 
 import hmac
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 _HEX = 16
@@ -27,18 +31,25 @@ def mark(kind: str, value: str | int, key: bytes) -> str:
     return f"[redacted:{kind}:{digest.hex()[:_HEX]}]"
 
 
-def is_mark(text: str) -> bool:
-    """Tell whether a text is one mark and nothing else."""
-    return MARK.fullmatch(text) is not None
+def is_mark(value: Any) -> bool:
+    """Tell whether a value is one mark and nothing else."""
+    return isinstance(value, str) and MARK.fullmatch(value) is not None
 
 
 def holds_mark(value: Any) -> bool:
-    """Tell whether a text, or any text in a list or object (keys too), holds a mark."""
-    if isinstance(value, str):
-        return MARK.search(value) is not None
-    if isinstance(value, dict):
-        return any(holds_mark(name) or holds_mark(item) for name, item in value.items())
-    return isinstance(value, list | tuple) and any(map(holds_mark, value))
+    """Tell whether text, or any text in a list or object (keys too), holds a mark; however deep it is."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            if MARK.search(found):
+                return True
+        elif isinstance(found, Mapping):
+            waiting += found
+            waiting += found.values()
+        elif isinstance(found, list | tuple):
+            waiting += found
+    return False
 
 
 def marks_in(encoded: bytes, tally: Counter[str]) -> None:
