@@ -13,6 +13,7 @@ from stepacc_dagster.automation import RANGE_END, RANGE_START
 from stepacc_dagster.catalog import SourceKeys, score_op
 from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.sources import Source
+from stepacc_dagster.windows import spanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class FailedRun:
 
     def __str__(self) -> str:
         """Return it as one sentence for people."""
-        over = f" over {self.first} to {self.last}" if self.first else ""
+        over = f" over {spanned([self.first, self.last])}" if self.first and self.last else ""
         return (
             f"Run {self.run_id} of {self.metric} {self.metric_version} for `{self.source}`{over} failed: {self.error}"
         )

@@ -5,6 +5,7 @@ same in a Dagster run, on the command line and in the column `window_key`. Withi
 sort by time.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -85,3 +86,8 @@ def moment(ns: int) -> datetime:
 def _nanoseconds(moment: datetime) -> int:
     elapsed = moment - _EPOCH
     return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000_000
+
+
+def spanned(keys: Sequence[str]) -> str:
+    """Return sorted keys of windows, one at least, as `2026-11-01` or `2026-11-01 to 2026-11-05`."""
+    return keys[0] if keys[0] == keys[-1] else f"{keys[0]} to {keys[-1]}"

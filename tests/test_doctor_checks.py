@@ -18,7 +18,8 @@ from stepacc_dagster.doctor.instance import Daemon, Instance, Monitoring, Queue,
 from stepacc_dagster.doctor.runs import Pool, UnfinishedRun, check_pools, check_runs
 from stepacc_dagster.doctor.tickers import Ticker
 from stepacc_dagster.doctor.windows import Due, WindowFact, Windows, check_windows
-from stepacc_dagster.doctor.wording import lasting, listed, spanned
+from stepacc_dagster.doctor.wording import lasting, listed
+from stepacc_dagster.windows import spanned
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 EXPECTED = Path(__file__).parent / "cases" / "doctor.txt"

@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import click
 import sqlalchemy as sa
@@ -21,9 +22,14 @@ from stepacc_dagster.failures import sentence
 from stepacc_dagster.local.evaluation import LocalEvaluation, local_evaluation
 from stepacc_dagster.storage.comparison import VersionScores
 from stepacc_dagster.stores.errors import UnfollowableError
+from stepacc_dagster.windows import spanned
 
 _SHOWN = 10
-_COLUMNS = ("version", "config", "scored", "failed", "n/a", "mean", "pairs", "now higher", "lower", "change")
+_TEXTS = ("row", "of", "version", "config")
+_COLUMNS = (
+    *("of", "version", "config", "scored", "failed", "not applicable", "mean"),
+    *("pairs", "now higher", "lower", "change"),
+)
 _SUCCESS = "COMPLETED_SUCCESS"
 _ROUNDS = 2
 """Backfills by the daemon: what was asked for, and then the homes of sessions that changed by it."""
@@ -144,7 +150,7 @@ def _by_daemon(evaluation: LocalEvaluation, keys: Sequence[str], planned: Sequen
     for round_number in range(_ROUNDS):
         if not planned:
             break
-        ident = evaluation.launch(planned, f"{evaluation.title} over {planned[0].key} to {planned[-1].key}")
+        ident = evaluation.launch(planned, f"{evaluation.title} over {spanned([window.key for window in planned])}")
         waits = "" if daemon_is_alive(evaluation.instance) else "; it starts when a daemon does (`stepacc dev`)"
         note(f"Backfill {ident} of {counted(len(planned), 'partition')} is queued{waits}.")
         try:
@@ -192,11 +198,11 @@ def _tell_plan(
         return
     name = f"{evaluation.source.name}, {evaluation.title}"
     if not planned:
-        tell(f"{name}: nothing to do in {keys[0]} to {keys[-1]}.")
+        tell(f"{name}: nothing to do in {spanned(keys)}.")
         return
     ingested = sum(window.ingest for window in planned)
     tell(
-        f"{name}: {counted(len(planned), 'partition')} of {len(keys)}, {planned[0].key} to {planned[-1].key}; "
+        f"{name}: {counted(len(planned), 'partition')} of {len(keys)}, {spanned([window.key for window in planned])}; "
         f"{ingested} to ingest and score, {len(planned) - ingested} to score."
     )
     for why, count in Counter(window.why for window in planned).most_common():
@@ -216,7 +222,7 @@ def _tell_versions(
     named = len(versions) > 1
     table = Table(title=f"{evaluation.source.name}, by version", title_justify="left", box=SIMPLE)
     for column in (*(["row"] if named else []), *_COLUMNS):
-        table.add_column(column, no_wrap=True, justify="left" if column in ("row", "version", "config") else "right")
+        table.add_column(column, no_wrap=True, justify="left" if column in _TEXTS else "right")
     for name, compared in versions.items():
         for row in _rows(compared):
             table.add_row(*map(cell, [name, *row] if named else row))
@@ -227,15 +233,21 @@ def _tell_versions(
 
 
 def _rows(versions: Sequence[VersionScores]) -> Iterator[list[str]]:
-    for place, each in enumerate(versions):
-        compared = place < len(versions) - 1 and each.pairs
-        yield [
-            each.metric_version,
-            each.config_hash[:8],
-            str(each.scored),
-            str(each.failed),
-            str(each.not_applicable),
-            "-" if each.mean is None else f"{each.mean:.3f}",
-            *([str(each.pairs), str(each.higher), str(each.lower)] if compared else ["", "", ""]),
-            "" if not compared or each.change is None else f"{each.change:+.3f}",
-        ]
+    for kind, group in groupby(versions, key=lambda each: each.partition_type):
+        *others, last = group
+        yield from (_row(kind, each, compared=each.pairs > 0) for each in others)
+        yield _row(kind, last, compared=False)  # the one that the others are compared with
+
+
+def _row(kind: str, each: VersionScores, *, compared: bool) -> list[str]:
+    return [
+        f"{kind}s",
+        each.metric_version,
+        each.config_hash[:8],
+        str(each.scored),
+        str(each.failed),
+        str(each.not_applicable),
+        "-" if each.mean is None else f"{each.mean:.3f}",
+        *([str(each.pairs), str(each.higher), str(each.lower)] if compared else ["", "", ""]),
+        "" if not compared or each.change is None else f"{each.change:+.3f}",
+    ]

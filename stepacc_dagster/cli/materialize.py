@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note, progress_bar
 from stepacc_dagster.cli.score_table import summary
 from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome, local_evaluation
+from stepacc_dagster.windows import spanned
 
 _source = click.option("--source", help="Name of the source; the only one there is where left out.")
 _from = click.option("--from", "first", metavar="KEY", help="First partition, UTC; the source's first where left out.")
@@ -57,14 +58,14 @@ def _evaluate(  # noqa: PLR0913 (a command's options)
 ) -> None:
     with local_evaluation(source, metric) as evaluation:
         keys = evaluation.partition_keys(first, last)
-        note(f"{evaluation.source.name}: {counted(len(keys), 'partition')}, {keys[0]} to {keys[-1]}")
+        note(f"{evaluation.source.name}: {counted(len(keys), 'partition')}, {spanned(keys)}")
         runs = follow(work(evaluation, keys))
         scores = {name: evaluation.scores(keys, name) for name in evaluation.metrics}
     for run in runs:
         if as_json:
             emit_json(dataclasses.asdict(run))
         elif not run.success:
-            note(f"Run {run.run_id} over {run.first} to {run.last} failed: {run.error}")
+            note(f"Run {run.run_id} over {spanned([run.first, run.last])} failed: {run.error}")
     if not as_json:
         note(f"{sum(run.success for run in runs)} of {counted(len(runs), 'run')} succeeded.")
         if work is LocalEvaluation.materialize:

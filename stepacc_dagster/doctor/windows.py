@@ -6,7 +6,7 @@ from typing import Literal
 
 from stepacc_dagster.cli.output import counted
 from stepacc_dagster.doctor.findings import Finding
-from stepacc_dagster.doctor.wording import spanned
+from stepacc_dagster.windows import spanned
 
 Due = Literal["ingest", "ingest again", "score", "score by the new version"]
 

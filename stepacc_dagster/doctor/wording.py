@@ -14,11 +14,6 @@ def lasting(time: timedelta) -> str:
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
-def spanned(keys: Sequence[str]) -> str:
-    """Return sorted keys of windows as `2026-11-01` or `2026-11-01 to 2026-11-05`."""
-    return keys[0] if len(keys) == 1 else f"{keys[0]} to {keys[-1]}"
-
-
 def listed(names: Sequence[str], shown: int = 5) -> str:
     """Return names in one line, the first of them where there are many."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""

@@ -38,6 +38,7 @@ from stepacc_dagster.storage.current import CurrentScore, ScoreSelection, curren
 from stepacc_dagster.storage.due import WindowState, window_states
 from stepacc_dagster.storage.opening import ready_engine
 from stepacc_dagster.storage.sessions import session_homes
+from stepacc_dagster.windows import spanned
 
 _LOCATION = "__repository__@stepacc"
 """The code location of `workspace.yaml`, in whose jobs and timeline the UI then shows runs of commands too."""
@@ -90,8 +91,7 @@ class LocalEvaluation:
             raise ConfigError(msg)
         for key in (first, last):
             if key is not None and key not in keys:
-                span = f"{keys[0]} to {keys[-1]}"
-                msg = f"{key!r} is no partition of source `{self.source.name}`; its partitions are {span}."
+                msg = f"{key!r} is no partition of source `{self.source.name}`; its partitions are {spanned(keys)}."
                 raise ConfigError(msg)
         chosen = [key for key in keys if (first or keys[0]) <= key <= (last or keys[-1])]
         if not chosen:
@@ -273,7 +273,7 @@ class LocalEvaluation:
         except (DagsterPostgresException, sa.exc.DBAPIError) as error:
             # Dagster keeps its runs in a database too, and cannot go on with a run that it cannot write down.
             msg = (
-                f"The database that keeps Dagster's runs was lost during the run over {keys[0]} to {keys[-1]} "
+                f"The database that keeps Dagster's runs was lost during the run over {spanned(keys)} "
                 f"({str(error).splitlines()[0]}). What was stored before is whole: start the database, and run the "
                 "command again."
             )

@@ -1,4 +1,7 @@
-"""Current scores of several versions and configs of a metric, side by side and never mixed."""
+"""Current scores of several versions and configs of a metric, side by side and never mixed.
+
+Neither are traces and sessions: a mean over both would say nothing of either.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,6 +11,7 @@ import sqlalchemy as sa
 
 from stepacc_core.comparison.observations import Counts, Observation, mean
 from stepacc_core.comparison.pairing import pair_occurrences
+from stepacc_core.model import PartitionType
 
 _COMPARED = sa.text("""
     SELECT metric_version, config_hash, partition_type, partition_id, status, score, reference_hash
@@ -18,9 +22,10 @@ _COMPARED = sa.text("""
 
 @dataclass(frozen=True, slots=True)
 class VersionScores:
-    """The current scores of one version and config of a metric.
+    """The current scores of the traces, or of the sessions, by one version and config of a metric.
 
     Attributes:
+        partition_type: of what the scores are.
         metric_version: the version.
         config_hash: the config.
         scored: occurrences with a score.
@@ -34,6 +39,7 @@ class VersionScores:
         other_reference: occurrences that both scored, but against different expectations; no pairs.
     """
 
+    partition_type: PartitionType
     metric_version: str
     config_hash: str
     scored: int
@@ -57,27 +63,32 @@ def compare_versions(  # noqa: PLR0913 (what is compared)
     first: str,
     last: str,
 ) -> list[VersionScores]:
-    """Return the current scores of each version and config in the windows from `first` to `last`.
+    """Return the current scores of each version and config in the windows `first` to `last`, sessions after traces.
 
-    Each is compared, occurrence by occurrence, with the version and config named, which comes last.
+    Each is compared, occurrence by occurrence, with the version and config named, which comes last of its kind.
     """
     named = (metric_version, config_hash)
-    by_version: defaultdict[tuple[str, str], list[Observation]] = defaultdict(list)
+    by_version: defaultdict[tuple[PartitionType, str, str], list[Observation]] = defaultdict(list)
     rows = conn.execute(_COMPARED, {"source": source, "metric": metric, "first": first, "last": last})
     for version, config, kind, ident, status, score, reference in rows:
-        by_version[version, config].append(Observation(kind, ident, status, score, reference_hash=reference))
+        by_version[kind, version, config].append(Observation(kind, ident, status, score, reference_hash=reference))
     return [
-        _compared(*key, by_version[key], by_version.get(named, ()))
-        for key in sorted(by_version, key=lambda key: (key == named, key))
+        _compared(kind, version, config, by_version[kind, version, config], by_version.get((kind, *named), ()))
+        for kind, version, config in sorted(by_version, key=lambda key: (key[0] == "session", key[1:] == named, key))
     ]
 
 
 def _compared(
-    metric_version: str, config_hash: str, own: Sequence[Observation], other: Sequence[Observation]
+    partition_type: PartitionType,
+    metric_version: str,
+    config_hash: str,
+    own: Sequence[Observation],
+    other: Sequence[Observation],
 ) -> VersionScores:
     counts, pairing = Counts.of(own), pair_occurrences(own, other)
     changes = [pair.change for pair in pairing.pairs]
     return VersionScores(
+        partition_type=partition_type,
         metric_version=metric_version,
         config_hash=config_hash,
         scored=counts.scored,

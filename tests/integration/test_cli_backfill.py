@@ -170,6 +170,29 @@ def test_sessions_at_home_outside_of_the_range_are_scored_again(workshop: Worksh
     assert [(row.partition_id, row.score, row.window_key) for row in workshop.current()] == [("s", 1.0, MONDAY)]
 
 
+def test_the_comparison_keeps_traces_and_sessions_apart(workshop: Workshop, home: Path) -> None:
+    both = {"partition_types": ["trace", "session"], "unannotated": {"session": "skip"}}
+    workshop.land(agent_trace("a", MONDAY, "search", "answer", session="s"))
+    workshop.annotate("trace", "a", ["answer"])
+    workshop.annotate("session", "s", ["search", "answer"], "session")
+    day = ("--from", MONDAY, "--to", MONDAY)
+    for version in ("1.0.0", "2.0.0"):
+        configure(home, metric_version=version, **both)
+        said = stepacc("backfill", *day)
+        assert said.code == 0
+
+    lines = [line.split() for line in said.out.splitlines()]
+    shown = [(line[0], line[1], line[3], line[6]) for line in lines if line[:1] in (["traces"], ["sessions"])]
+    assert shown == [
+        ("traces", "1.0.0", "2", "0.000"),
+        ("traces", "2.0.0", "2", "0.500"),
+        ("sessions", "1.0.0", "1", "1.000"),
+        ("sessions", "2.0.0", "1", "1.000"),
+    ]
+    assert "not applicable" in said.out
+    assert f"1 partition of 1, {MONDAY};" in said.err
+
+
 def test_the_window_that_a_trace_has_left_is_scored_again(workshop: Workshop) -> None:
     assert stepacc("backfill").code == 0
     workshop.land([tool_span(f"t {WEDNESDAY}", "early", "search", window_of_day(TUESDAY).start_ns + 1)])
