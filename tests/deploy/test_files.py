@@ -1,7 +1,10 @@
 """The files of `deploy/` that no test starts fit what reads them."""
 
 import importlib
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,6 +51,27 @@ def test_each_file_that_a_service_of_compose_mounts_is_there() -> None:
     assert all((DEPLOY / path).is_file() for path in files), files
     assert (DEPLOY / "project" / "Dockerfile").is_file()
     assert services["tables"]["command"] == "stepacc db upgrade"
+
+
+def test_compose_reads_the_file_and_refuses_it_without_a_secret(tmp_path: Path) -> None:
+    """By whichever Compose is installed: the plugin of `docker`, or the older program."""
+
+    def run(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **environment}
+        return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+
+    programs = [program for program in (("docker", "compose"), ("docker-compose",)) if shutil.which(program[0])]
+    program = next((program for program in programs if run(*program, "version").returncode == 0), None)
+    if program is None:
+        pytest.skip("Docker's Compose is not installed")
+    config = (*program, "--file", str(DEPLOY / "compose.yaml"), "config", "--services")
+    secrets = dict.fromkeys(("POSTGRES_PASSWORD", "STEPACC_COLLECT_TOKEN", "STEPACC_REDACTION_KEY"), "0f")
+    found = run(*config, **secrets, COMPOSE_PROFILES="celery").stdout.split()
+    assert sorted(found) == ["code", "collect", "daemon", "postgres", "redis", "tables", "webserver", "worker"]
+    for left_out in secrets:
+        refused = run(*config, **{name: value for name, value in secrets.items() if name != left_out})
+        assert refused.returncode != 0
+        assert left_out in refused.stderr
 
 
 def test_the_page_shows_a_store_over_its_partitioned_table() -> None:
