@@ -26,10 +26,12 @@ from stepacc_dagster.partition_loop import Outcome, PartitionStep, data_version,
 from stepacc_dagster.pools import ensure_pool_limit, pool_of
 from stepacc_dagster.report.files import UI_URL_VARIABLE, report_path, write_report
 from stepacc_dagster.resources import StepaccDatabase, resource_key
+from stepacc_dagster.run_labels import tag_run
 from stepacc_dagster.scoring import score_window
 from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.lineage import used_revisions
+from stepacc_dagster.storage.metric_configs import note_config
 from stepacc_dagster.storage.summaries import summarise
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.stores.errors import UnfollowableError
@@ -52,7 +54,7 @@ def build_ingest_asset(source: Source, keys: SourceKeys) -> dg.AssetsDefinition:
     )
     def ingest(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         with (
-            _ready(context, source) as (engine, store),
+            _ready(context, source, keys) as (engine, store),
             upstream(context, keys.agent_traces, "New or changed traces") as agent_traces,
         ):
 
@@ -86,11 +88,19 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
         ensure_pool_limit(context.instance, manifest)
         tallies: dict[str, WindowTally] = {}
         with (
-            _database(context, source) as engine,
+            _database(context, source, keys) as engine,
             upstream(context, own.annotations, "Annotations behind new scores") as annotations,
         ):
             with engine.begin() as connection:
                 follow_annotations(connection, source.name)
+                note_config(
+                    connection,
+                    metric=evaluator.name,
+                    metric_version=manifest.version,
+                    config_hash=evaluator.config_hash,
+                    row_names=evaluator.row_names,
+                    config=evaluator.settings,
+                )
 
             def work(window: Window) -> Outcome:
                 scores = score_window(engine, source, evaluator, window, context.run.run_id)
@@ -122,7 +132,11 @@ def build_summaries_asset(source: Source, keys: SourceKeys, evaluators: Sequence
         required_resource_keys={resource_key(source)},
     )
     def summaries(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        with _database(context, source) as engine, _told_to_dagster(context, source), engine.begin() as connection:
+        with (
+            _database(context, source, keys) as engine,
+            _told_to_dagster(context, source),
+            engine.begin() as connection,
+        ):
             found = summarise(connection, source.name, metrics, source.summaries.ks)
         context.log.info("%d summaries of %d tasks, %d of them changed", found.summaries, found.tasks, found.changed)
         return dg.MaterializeResult(keys.task_summaries, metadata=run_metadata.summaries_metadata(found))
@@ -142,7 +156,7 @@ def build_report_asset(
     )
     def report(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with (
-            _database(context, source) as engine,
+            _database(context, source, keys) as engine,
             _told_to_dagster(context, source),
             engine.connect() as connection,
         ):
@@ -172,7 +186,7 @@ def build_write_back_asset(
         required_resource_keys={resource_key(source)},
     )
     def written_back(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        with _database(context, source) as engine, _told_to_dagster(context, source):
+        with _database(context, source, keys) as engine, _told_to_dagster(context, source):
             result = write_back(engine, source, settings, evaluators, context.log.info)
         for problem in result.problems:
             context.log.warning("%s", problem)
@@ -211,18 +225,22 @@ def build_evaluation_assets(
 
 
 @contextmanager
-def _database(context: dg.AssetExecutionContext, source: Source) -> Iterator[sa.Engine]:
+def _database(context: dg.AssetExecutionContext, source: Source, keys: SourceKeys) -> Iterator[sa.Engine]:
+    """Give the database of a source, once the run is found by its tags."""
     database: StepaccDatabase = getattr(context.resources, resource_key(source))
     with ExitStack() as stack:
         with _told_to_dagster(context, source):
+            tag_run(context, source, keys)
             engine = stack.enter_context(database.engine())
         yield engine
 
 
 @contextmanager
-def _ready(context: dg.AssetExecutionContext, source: Source) -> Iterator[tuple[sa.Engine, TraceStore]]:
+def _ready(
+    context: dg.AssetExecutionContext, source: Source, keys: SourceKeys
+) -> Iterator[tuple[sa.Engine, TraceStore]]:
     """Give the database and the source's store, once it is noted what changed in the store."""
-    with _database(context, source) as engine, ExitStack() as stack:
+    with _database(context, source, keys) as engine, ExitStack() as stack:
         with _told_to_dagster(context, source):
             store = stack.enter_context(opened_store(source, engine))
             with suppress(UnfollowableError):  # what is asked for is ingested all the same

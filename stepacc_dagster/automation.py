@@ -35,16 +35,22 @@ def schedule_name(source: Source) -> str:
 def run_tags(source: Source, evaluators: Iterable[Evaluator], *, trigger: str, partitions: int) -> dict[str, str]:
     """Return the tags that make runs of a source easy to find, and the longest time such a run may take.
 
-    Several metrics stand in one tag, with a comma between. The time limit of a manifest is for one partition, so a run
-    of several gets that many times as much, and one of several metrics the sum of theirs.
+    The time limit of a manifest is for one partition, so a run of several gets that many times as much, and one of
+    several metrics the sum of theirs.
     """
+    evaluators = tuple(evaluators)
+    seconds = sum(evaluator.metric.manifest.execution.timeout_seconds for evaluator in evaluators)
+    return {**find_tags(source, evaluators, trigger=trigger), "dagster/max_runtime": str(seconds * partitions)}
+
+
+def find_tags(source: Source, evaluators: Iterable[Evaluator], *, trigger: str) -> dict[str, str]:
+    """Return the tags that make runs of a source easy to find; several metrics stand in one, with a comma between."""
     manifests = [evaluator.metric.manifest for evaluator in evaluators]
     return {
         "stepacc/source": source.name,
         "stepacc/metric": ",".join(manifest.name for manifest in manifests),
         "stepacc/metric_version": ",".join(manifest.version for manifest in manifests),
         "stepacc/trigger": trigger,
-        "dagster/max_runtime": str(sum(manifest.execution.timeout_seconds for manifest in manifests) * partitions),
     }
 
 

@@ -60,7 +60,7 @@ class SourceKeys:
 
     def __init__(self, source: Source, evaluators: Iterable[Evaluator]) -> None:
         prefix = [*source.assets.key_prefix, source.name]
-        evaluators = tuple(evaluators)
+        self.evaluators = evaluators = tuple(evaluators)
         self.agent_traces = dg.AssetKey([*prefix, "agent_traces"])
         self.annotations = {
             key: dg.AssetKey([*prefix, name])

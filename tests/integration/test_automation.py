@@ -11,11 +11,12 @@ from stepacc_core import get_metric
 from stepacc_dagster import build_evaluation_definitions
 from stepacc_dagster.automation import RANGE_START
 from stepacc_dagster.resources import StepaccDatabase
-from stepacc_dagster.sources import FollowSettings
+from stepacc_dagster.sources import FollowSettings, MetricChoice
 from stepacc_dagster.storage.work import note_ingested
 from tests.integration.evaluation_access import support_source
 from tests.integration.evaluation_samples import SOURCE
 
+SCORED = ["step_accuracy_scores", "step_accuracy_metadata"]
 EXECUTION = get_metric("agent.step_accuracy").manifest.execution
 
 
@@ -64,6 +65,36 @@ def test_a_tick_evaluates_the_window_that_closed_last(
     )
     limits = {limit.name: limit.limit for limit in dagster_instance.event_log_storage.get_pool_limits()}
     assert limits == {"stepacc_step_accuracy": EXECUTION.max_concurrency}
+
+
+@pytest.mark.parametrize(
+    ("given", "assets", "expected"),
+    [
+        ({}, ["canonical_traces"], {"metric": "agent.step_accuracy,agent.trajectory_match", "trigger": "manual"}),
+        ({}, ["canonical_traces", *SCORED], {"metric": "agent.step_accuracy", "trigger": "manual"}),
+        ({"dagster/backfill": "abc"}, SCORED, {"metric": "agent.step_accuracy", "trigger": "backfill"}),
+        ({"stepacc/trigger": "ours", "stepacc/metric": "none"}, SCORED, {"metric": "none", "trigger": "ours"}),
+    ],
+)
+def test_a_run_launched_on_the_assets_themselves_gets_the_tags_that_it_lacks(
+    dagster_instance: dg.DagsterInstance,
+    migrated_engine: sa.Engine,  # noqa: ARG001 (the database of the run)
+    given: dict[str, str],
+    assets: list[str],
+    expected: dict[str, str],
+) -> None:
+    """As from the UI or by somebody's own job, with or without tags of their own."""
+    source = support_source(metrics=(MetricChoice(), MetricChoice("agent.trajectory_match")))
+    job = build_evaluation_definitions(source).resolve_implicit_global_asset_job_def()
+    keys = [dg.AssetKey([SOURCE, name]) for name in assets]
+    result = job.execute_in_process(
+        instance=dagster_instance, asset_selection=keys, partition_key="2025-11-03", tags=given
+    )
+    [run] = dagster_instance.get_runs(dg.RunsFilter(tags={"stepacc/source": SOURCE}))
+    assert (run.run_id, run.status) == (result.run_id, dg.DagsterRunStatus.SUCCESS)
+    versions = {"agent.step_accuracy": "2.0.0", "agent.step_accuracy,agent.trajectory_match": "2.0.0,1.0.0"}
+    version = {"stepacc/metric_version": versions.get(expected["metric"], "2.0.0")}
+    assert run.tags.items() >= {**{f"stepacc/{name}": value for name, value in expected.items()}, **version}.items()
 
 
 def ingested(engine: sa.Engine, kind: str, first: datetime, end: datetime) -> None:
