@@ -5,6 +5,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from stepacc_core.comparison.baselines import AgainstBaseline
+from stepacc_core.comparison.forbidden import ForbiddenSearch
 from stepacc_core.comparison.gate import Decision
 
 _NAMES = {
@@ -22,21 +23,27 @@ def document(decision: Decision) -> dict[str, Any]:
     return {
         "passed": decision.passed,
         "reason": decision.reason,
-        "selection": dataclasses.asdict(decision.evidence.selection),
+        "selection": decision.evidence.selection.document(),
         **dataclasses.asdict(decision.counts),
         "without_evaluation": decision.evidence.without_row,
         "coverage": decision.coverage,
         "criteria": [dataclasses.asdict(outcome) for outcome in decision.outcomes],
-        "forbidden": [dataclasses.asdict(each) for each in decision.evidence.forbidden or ()],
+        "forbidden": [dataclasses.asdict(each) for each in looked.found] if (looked := _looked(decision)) else [],
+        "forbidden_looked_at": looked and looked.looked_at,
+        "forbidden_not_looked_at": looked and looked.unseen,
         "baseline": decision.baseline
         and {
             "name": decision.baseline.name,
             "revision": decision.baseline.revision,
-            "selection": dataclasses.asdict(decision.baseline.selection),
+            "selection": decision.baseline.selection.document(),
             "scored": len(decision.baseline.observations),
         },
         "comparison": decision.against and _comparison(decision.against),
     }
+
+
+def _looked(decision: Decision) -> ForbiddenSearch | None:
+    return decision.evidence.forbidden
 
 
 def junit(decision: Decision) -> bytes:
@@ -55,8 +62,9 @@ def junit(decision: Decision) -> bytes:
     selection = decision.evidence.selection
     suite = ET.SubElement(root, "testsuite", {"name": _clean(str(selection)), **counts})
     properties = ET.SubElement(suite, "properties")
-    for name, value in dataclasses.asdict(selection).items():
-        ET.SubElement(properties, "property", name=name, value=_clean(str(value)))
+    for name, value in selection.document().items():
+        if value is not None:
+            ET.SubElement(properties, "property", name=name, value=_clean(value))
     for outcome in decision.outcomes:
         case = ET.SubElement(
             suite, "testcase", classname=_clean(f"{selection.source}.{selection.metric}"), name=_NAMES[outcome.name]

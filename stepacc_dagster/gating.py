@@ -31,10 +31,21 @@ def find_selection(conn: sa.Connection, wanted: Wanted, newest: int | None = Non
         found = newest_windows(conn, wanted.source, newest)
         if found is not None:
             wanted = replace(wanted, first=found[0], last=found[1])
+    return choose(as_stored(wanted), groups(conn, wanted))
+
+
+def as_stored(wanted: Wanted) -> Wanted:
+    """Return what is wanted by the name that its rows have: the headline in the place of the family's name."""
     manifest = _manifest(wanted.metric or "")
     if manifest is not None and manifest.headline and wanted.metric == manifest.name:
-        wanted = replace(wanted, metric=manifest.headline)
-    return choose(wanted, groups(conn, wanted))
+        return replace(wanted, metric=manifest.headline)
+    return wanted
+
+
+def installed_versions(row: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """Return the metric that writes rows of a name, and its versions; None and nothing where none is known."""
+    found = [known.manifest for known in registered_metrics() if row in (known.manifest.name, *known.manifest.family)]
+    return (found[0].name, tuple(each.version for each in found)) if found else (None, ())
 
 
 def judge(conn: sa.Connection, selection: Selection, criteria: Criteria, baseline: str | None = None) -> Decision:
@@ -56,12 +67,8 @@ def judge(conn: sa.Connection, selection: Selection, criteria: Criteria, baselin
         kept = load_baseline(conn, stored_baseline(conn, selection.source, baseline))
     manifest = _manifest(selection.metric)
     headline = replace(selection, metric=(manifest and manifest.headline) or selection.metric)
-    evidence = Evidence(
-        selection,
-        observations(conn, selection),
-        without_row(conn, selection),
-        forbidden_steps(conn, headline) if criteria.no_forbidden else None,
-    )
+    search = forbidden_steps(conn, headline) if criteria.no_forbidden else None
+    evidence = Evidence(selection, observations(conn, selection), without_row(conn, selection), search)
     return decide(criteria, evidence, kept)
 
 

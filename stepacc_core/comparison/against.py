@@ -18,12 +18,13 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
     margin: float,
     all_tasks: bool,
     shared_references: bool,
+    way_past: str,
 ) -> tuple[AgainstBaseline | None, Outcome]:
     """Compare scores with a baseline, and say what came of it.
 
     It is refused where metric, version, config or type differ, and where an expectation differs unless
     `shared_references` leaves that out. A drop that so few runs could not tell from noise, whatever their scores, does
-    not pass either: a comparison that cannot fail says nothing.
+    not pass either: a comparison that cannot fail says nothing. `way_past` is what `shared_references` is called there.
     """
     if not any(each.score is not None for each in now):
         return None, _outcome("failed", f"there is no score to compare with baseline {baseline.name}", None, margin)
@@ -42,7 +43,7 @@ def judge_against(  # noqa: PLR0913 (what is compared, and how)
     if others and not shared_references:
         reason = (
             f"the expectation of {listed(others)} was revised since baseline {baseline.name} was set; {way_out}, or "
-            "compare only what has the same expectation (`--shared-references`)"
+            f"compare only what has the same expectation ({way_past})"
         )
         return against, _outcome("refused", reason, value, margin)
     if all_tasks and against.missing_tasks:

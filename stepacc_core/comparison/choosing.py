@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import get_args
 
-from stepacc_core.comparison.observations import SHOWN_HASH, Selection
+from stepacc_core.comparison.observations import NEWEST, OLDEST, SHOWN_HASH, Selection
 from stepacc_core.errors import ConfigError
 from stepacc_core.model import PartitionType
 from stepacc_core.shown import shown
-
-OLDEST, NEWEST = "", "~"
-"""What stands for the first and the last window there is."""
 
 _WINDOW = re.compile(r"\d{4}-\d{2}-\d{2}(-\d{2}:00)?", re.ASCII)
 _DAY = len("2026-11-30")
@@ -78,12 +75,21 @@ class Group:
     partition_type: PartitionType
     count: int
 
+    def fits(self, wanted: Wanted) -> bool:
+        """Tell whether these are of the metric, version and config that are asked for."""
+        return (
+            wanted.metric in (None, self.metric)
+            and wanted.metric_version in (None, self.metric_version)
+            and self.config_hash.startswith(wanted.config_hash or "")
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The selection, and how many evaluations of other types there are that it leaves out."""
+    """The selection, how many evaluations it has, and how many of other types there are that it leaves out."""
 
     selection: Selection
+    count: int = 0
     others: dict[PartitionType, int] = field(default_factory=dict)
 
 
@@ -100,20 +106,14 @@ def choose(wanted: Wanted, groups: Sequence[Group]) -> Chosen:
     Raises:
         ConfigError: there are several metrics, versions or configs; the sentence lists them and says how to name one.
     """
-    left = [
-        group
-        for group in groups
-        if wanted.metric in (None, group.metric)
-        and wanted.metric_version in (None, group.metric_version)
-        and group.config_hash.startswith(wanted.config_hash or "")
-    ]
+    left = [group for group in groups if group.fits(wanted)]
     _refuse_several("metrics", "metric", wanted, left, lambda group: group.metric)
     _refuse_several("versions", "metric-version", wanted, left, lambda group: group.metric_version)
     _refuse_several("configs", "config", wanted, left, lambda group: group.config_hash[:SHOWN_HASH])
     _refuse_several("configs", "config", wanted, left, lambda group: group.config_hash)
     counts = {group.partition_type: group.count for group in left}
     kind = wanted.partition_type or ("session" if set(counts) == {"session"} else "trace")
-    counts.pop(kind, None)
+    count = counts.pop(kind, 0)
     found = left[0] if left else None
     selection = Selection(
         source=wanted.source,
@@ -124,7 +124,7 @@ def choose(wanted: Wanted, groups: Sequence[Group]) -> Chosen:
         first=wanted.first,
         last=wanted.last,
     )
-    return Chosen(selection, counts if wanted.partition_type is None else {})
+    return Chosen(selection, count, counts if wanted.partition_type is None else {})
 
 
 def _refuse_several(

@@ -113,6 +113,21 @@ def pairing_of(before: Selection, after: Selection) -> PairedBy:
     return "task" if {"source", "windows"} & set(differs) else "occurrence"
 
 
+def refuse_other_version(before: Selection, after: Selection) -> None:
+    """Refuse sides by different versions, where nobody asked for versions.
+
+    Raises:
+        ConfigError: both sides hold scores, by different versions.
+    """
+    old, new = before.metric_version, after.metric_version
+    if old and new and old != new:
+        msg = (
+            f"The scores before are by version {old} and those after by {new}, which were not asked for; choose one "
+            f"with --metric-version, or compare them by name (version={old} and version={new} on the sides)."
+        )
+        raise ConfigError(msg, "metric-version")
+
+
 def differences(before: Selection, after: Selection) -> tuple[Dimension, ...]:
     """Return in what two selections of one metric differ; another version has another config in any case."""
     compared: tuple[tuple[Dimension, bool], ...] = (

@@ -1,14 +1,24 @@
 """The decision of a gate: do these scores pass, and why, in one sentence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stepacc_core.comparison.against import judge_against
 from stepacc_core.comparison.baselines import AgainstBaseline, Baseline
-from stepacc_core.comparison.forbidden import Forbidden
+from stepacc_core.comparison.forbidden import Forbidden, ForbiddenSearch
 from stepacc_core.comparison.observations import Counts, Observation, Selection, out_of_range
 from stepacc_core.comparison.outcomes import Outcome, Status, meets, number, number_below, some
 from stepacc_core.errors import ConfigError
+
+
+def as_field(name: str) -> str:
+    """Return a criterion's name as Python and a `defs.yaml` write it."""
+    return f"`{name}`"
+
+
+def as_option(name: str) -> str:
+    """Return a criterion's name as the command line writes it."""
+    return f"`--{name.replace('_', '-')}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,7 @@ class Criteria:
         all_tasks: whether every task of the baseline must have a score now.
         shared_references: compare what has the same expectation as in the baseline and leave out the rest, instead of
             refusing.
+        spelled: how sentences write the name of a criterion, so that they name what somebody typed.
 
     Raises:
         ConfigError: a value is out of its range, or nothing is asked.
@@ -40,6 +51,7 @@ class Criteria:
     alpha: float = 0.05
     all_tasks: bool = False
     shared_references: bool = False
+    spelled: Callable[[str], str] = field(default=as_field, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be met, or says nothing."""
@@ -48,21 +60,19 @@ class Criteria:
         self._refuse("margin", self.margin, within=(0, 1))
         self._refuse("min_scored", self.min_scored, within=(1, 2**63))
         if not 0 < self.alpha <= 0.5:  # noqa: PLR2004 (beyond it, a drop would be more likely than not)
-            msg = f"alpha is {self.alpha}; use more than 0 and at most 0.5, such as 0.05."
+            msg = f"{self.spelled('alpha')} is {self.alpha}; use more than 0 and at most 0.5, such as 0.05."
             raise ConfigError(msg, "alpha")
         asked = (self.min_mean is not None, self.min_coverage is not None, self.no_forbidden, self.against_baseline)
         if not any((*asked, self.min_scored > 1)):
-            msg = (
-                "The gate asks for nothing; give one of min_mean, min_coverage, min_scored, no_forbidden and a "
-                "baseline."
-            )
+            names = ("min_mean", "min_coverage", "min_scored", "no_forbidden", "baseline")
+            msg = f"The gate asks for nothing; give one or more of {', '.join(map(self.spelled, names))}."
             raise ConfigError(msg)
 
     def _refuse(self, name: str, value: float | None, within: tuple[float, float]) -> None:
         low, high = within
         if value is not None and not low <= value <= high:
             most = "or more" if high > 1 else f"to {high}"
-            msg = f"{name} is {value}; use {low} {most}."
+            msg = f"{self.spelled(name)} is {value}; use {low} {most}."
             raise ConfigError(msg, name)
 
 
@@ -75,13 +85,13 @@ class Evidence:
         observations: the current evaluation of each of its occurrences.
         without_row: known occurrences without an evaluation: nobody annotated them and the source skips those, they
             still go on, or they were not evaluated yet.
-        forbidden: occurrences in which something forbidden ran; None where the metric does not look for that.
+        forbidden: what came of looking for forbidden steps; None where the metric does not look for them.
     """
 
     selection: Selection
     observations: tuple[Observation, ...]
     without_row: int = 0
-    forbidden: tuple[Forbidden, ...] | None = None
+    forbidden: ForbiddenSearch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,7 @@ def decide(criteria: Criteria, evidence: Evidence, baseline: Baseline | None = N
             margin=criteria.margin,
             all_tasks=criteria.all_tasks,
             shared_references=criteria.shared_references,
+            way_past=criteria.spelled("shared_references"),
         )
         told = [outcome]
     outcomes = (*_absolute(criteria, evidence, counts), *told)
@@ -151,7 +162,7 @@ def _absolute(criteria: Criteria, evidence: Evidence, counts: Counts) -> Iterato
     if criteria.min_coverage is not None:
         yield _covered(criteria.min_coverage, evidence, counts)
     if criteria.no_forbidden:
-        yield _forbidden(evidence, counts)
+        yield _forbidden(evidence)
 
 
 def _scored(least: int, evidence: Evidence, counts: Counts) -> Outcome:
@@ -201,19 +212,31 @@ def _covered(least: float, evidence: Evidence, counts: Counts) -> Outcome:
     )
 
 
-def _forbidden(evidence: Evidence, counts: Counts) -> Outcome:
-    kind, found = evidence.selection.partition_type, evidence.forbidden
-    if found is None:
+def _forbidden(evidence: Evidence) -> Outcome:
+    kind, search = evidence.selection.partition_type, evidence.forbidden
+    if search is None:
         reason = (
             f"{evidence.selection.metric} does not look for forbidden steps; gate a member of agent.trajectory_match, "
             "such as trajectory_match.passed"
         )
         return Outcome("forbidden", "refused", reason, None, 0)
-    if found:
-        return Outcome("forbidden", "failed", f"forbidden steps ran in {_told(found, kind)}", len(found), 0)
-    if not counts.scored:
+    unseen = _unseen(search)
+    if search.found:
+        reason = f"forbidden steps ran in {_told(search.found, kind)}{unseen}"
+        return Outcome("forbidden", "failed", reason, len(search.found), 0)
+    if not search.looked_at:
         return Outcome("forbidden", "failed", f"no {kind} was scored in which to look for forbidden steps", None, 0)
-    return Outcome("forbidden", "passed", "no forbidden step ran", 0, 0)
+    reason = f"no forbidden step ran in {some(search.looked_at, f'scored {kind}')}{unseen}"
+    return Outcome("forbidden", "passed", reason, 0, 0)
+
+
+def _unseen(search: ForbiddenSearch) -> str:
+    """Say of how many nobody knows whether something forbidden ran; that is no news that nothing did."""
+    unseen = search.unseen
+    if not unseen:
+        return ""
+    parts = ", ".join(f"{count} {why}" for why, count in unseen.items())
+    return f", and nothing is known of {sum(unseen.values())} more ({parts})"
 
 
 def _told(found: Sequence[Forbidden], kind: str) -> str:

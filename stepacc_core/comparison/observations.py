@@ -10,6 +10,9 @@ from stepacc_core.model import PartitionType, Status
 SHOWN_HASH = 8
 """Characters of a config's hash that people are shown."""
 
+OLDEST, NEWEST = "", "~"
+"""What stands for the first and the last window there is; never shown to anybody."""
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -65,8 +68,19 @@ class Selection:
     metric_version: str
     config_hash: str
     partition_type: PartitionType
-    first: str = ""
-    last: str = "~"
+    first: str = OLDEST
+    last: str = NEWEST
+
+    @property
+    def bounds(self) -> tuple[str | None, str | None]:
+        """The keys of the first and last window; None for the oldest and the newest there is."""
+        return self.first or None, None if self.last == NEWEST else self.last
+
+    def document(self) -> dict[str, str | None]:
+        """Return the selection as JSON values, null where there is none."""
+        first, last = self.bounds
+        named = {name: getattr(self, name) or None for name in self.__slots__}
+        return {**named, "first": first, "last": last}
 
     @property
     def windows(self) -> str:
@@ -74,7 +88,7 @@ class Selection:
         if self.first and self.first == self.last:
             return self.first
         begin = f"from {self.first}" if self.first else ""
-        end = f"to {self.last}" if self.last != "~" else ""
+        end = f"to {self.last}" if self.last != NEWEST else ""
         return " ".join(part for part in (begin, end) if part) or "all windows"
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from stepacc_core.comparison.choosing import Wanted
-from stepacc_core.comparison.diff import Changed, Diff, OneSided, diff
+from stepacc_core.comparison.diff import Changed, Diff, OneSided, diff, refuse_other_version
 from stepacc_core.comparison.observations import Selection
 from stepacc_core.comparison.pairing import PairedBy
 from stepacc_core.errors import ConfigError
@@ -87,7 +87,9 @@ def diff_(  # noqa: PLR0913, PLR0917 (a command's options)
             dataclasses.replace(both, **{**side, "source": name}) for side, name in zip(sides, named, strict=True)
         ]
         with open_storage() as engine, engine.connect() as connection:
-            old, new = (chosen(connection, each).selection for each in wanted)
+            old, new = (chosen(connection, each, may_be_unscored=False).selection for each in wanted)
+            if not any("metric_version" in side for side in sides):
+                refuse_other_version(old, new)
             scores = observations(connection, old), observations(connection, new)
             found = diff(old, new, *scores, by=by, passes_at=passes_at)
             pictured = [side.score_id for each in found.changed[:limit] for side in (each.before, each.after)]
@@ -144,7 +146,7 @@ def _document(found: Diff, metadata: Mapping[int, Mapping[str, Any]]) -> dict[st
 
 
 def _side(selection: Selection, counts: dict[str, Any]) -> dict[str, Any]:
-    return {**dataclasses.asdict(selection), **counts}
+    return {**selection.document(), **counts}
 
 
 def _alone(alone: Sequence[OneSided]) -> list[dict[str, Any]]:

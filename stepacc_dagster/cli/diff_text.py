@@ -21,7 +21,8 @@ _FLIPS = {"broke": ", no longer passes", "mended": ", passes now", None: ""}
 
 def diff_text(found: Diff, metadata: Mapping[int, Mapping[str, Any]], limit: int) -> Group:
     """Return the comparison as tables and sentences, with the pictures of the pairs that changed most."""
-    title = f"{found.before.metric}, {found.before.partition_type}s, paired by {found.pairing.by}"
+    metric = found.before.metric or found.after.metric
+    title = f"{metric}, {found.before.partition_type}s, paired by {found.pairing.by}"
     return Group(cell(title), _sides(found), *map(Text, _sentences(found)), *_pairs(found, metadata, limit))
 
 

@@ -9,7 +9,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from stepacc_core.comparison.choosing import Wanted
-from stepacc_core.comparison.gate import Criteria, Decision
+from stepacc_core.comparison.gate import Criteria, Decision, as_option
+from stepacc_core.comparison.observations import NEWEST, OLDEST
 from stepacc_core.comparison.outcomes import listed
 from stepacc_core.errors import ConfigError
 from stepacc_core.model import PartitionType
@@ -30,7 +31,11 @@ _share = click.FloatRange(0, 1)
 @click.option("--min-mean", type=_share, metavar="SCORE", help="Least mean of the scores.")
 @click.option("--min-coverage", type=_share, metavar="SHARE", help="Least share of what is known that has a score.")
 @click.option("--min-scored", type=click.IntRange(1), default=1, show_default=True, help="Least number of scores.")
-@click.option("--no-forbidden", is_flag=True, help="No step that a reference forbids may have run.")
+@click.option(
+    "--no-forbidden",
+    is_flag=True,
+    help="No step that a reference forbids may have run in what is scored; what was not looked at is told.",
+)
 @click.option("--baseline", "baseline_name", metavar="NAME", help="No worse than this baseline beyond noise.")
 @click.option("--margin", type=_share, default=0.0, show_default=True, help="By how much the mean may fall below it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of failing where nothing fell.")
@@ -88,9 +93,10 @@ def gate(  # noqa: PLR0913, PLR0917 (a command's options)
             alpha=alpha,
             all_tasks=all_tasks,
             shared_references=shared_references,
+            spelled=as_option,
         )
         wanted = Wanted(source_or_only(source), metric, metric_version, config_hash, partition_type, first, last)
-        if newest is not None and (wanted.first or wanted.last != "~"):
+        if newest is not None and (wanted.first, wanted.last) != (OLDEST, NEWEST):
             msg = "--newest chooses the windows, and so do --from and --to; give one or the other."
             raise ConfigError(msg)
         with open_storage() as engine, engine.connect() as connection:

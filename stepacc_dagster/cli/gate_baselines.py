@@ -26,12 +26,12 @@ from stepacc_dagster.storage.baselines import (
 from stepacc_dagster.storage.opening import open_storage
 
 
-@click.group()
+@click.group(short_help="Keep scores that later ones are compared with.")
 def baseline() -> None:
     """Keep scores that later ones are compared with: set a baseline, list them, show one."""
 
 
-@baseline.command("set")
+@baseline.command("set", short_help="Keep the current scores of a selection.")
 @click.argument("name")
 @selection_options
 @click.option("--author", help="Who sets it; your login name where left out.")
@@ -54,7 +54,7 @@ def set_(  # noqa: PLR0913, PLR0917 (a command's options)
     """Keep the current scores of a selection as the baseline NAME; one of that name gets a new revision.
 
     \b
-    stepacc gate baseline set good --from 2026-11-01 --to 2026-11-07 --note "release 1.4"
+    stepacc gate baseline set good --to 2026-11-07 --note "release 1.4"
 
     It holds metric, version, config, and each score with its task and expectation. Exit code 2: it cannot be set.
     """  # noqa: D301 (click reads the backspace)
@@ -155,7 +155,9 @@ def _tasks(scores: Sequence[Observation]) -> Table:
 
 
 def _fields(stored: StoredBaseline) -> dict[str, Any]:
-    return {**dataclasses.asdict(stored), "created_at": stored.created_at.astimezone(UTC).isoformat()}
+    first, last = stored.selection.bounds
+    windows = {"first_window": first, "last_window": last}
+    return {**dataclasses.asdict(stored), **windows, "created_at": stored.created_at.astimezone(UTC).isoformat()}
 
 
 def _login() -> str:

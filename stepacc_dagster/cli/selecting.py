@@ -1,5 +1,6 @@
 """Options that choose scores, and refusals that are told apart from the answer of a command."""
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,8 +9,10 @@ from typing import Any, TypeVar
 import click
 import sqlalchemy as sa
 
-from stepacc_core.comparison.choosing import NEWEST, OLDEST, Chosen, Wanted
+from stepacc_core.comparison.choosing import Chosen, Wanted
+from stepacc_core.comparison.observations import NEWEST, OLDEST
 from stepacc_core.errors import ConfigError, StepaccError
+from stepacc_dagster.cli.absent import unscored, unscored_windows
 from stepacc_dagster.cli.output import counted, note, printable
 from stepacc_dagster.failures import sentence
 from stepacc_dagster.gating import find_selection
@@ -52,18 +55,29 @@ def refusals() -> Iterator[None]:
     except sa.exc.SQLAlchemyError as error:
         raise Refused(sentence(error)) from error
     except OSError as error:  # of a file that cannot be written
+        if error.errno == errno.EPIPE:  # nobody reads on, which is no refusal
+            raise
         msg = f"The system says: {error}."
         raise Refused(msg) from error
 
 
-def chosen(connection: sa.Connection, wanted: Wanted, newest: int | None = None) -> Chosen:
+def chosen(
+    connection: sa.Connection, wanted: Wanted, newest: int | None = None, *, may_be_unscored: bool = True
+) -> Chosen:
     """Return the one selection that is asked for, and note what of another type it leaves out.
 
     Where there are several, and the source is configured here, it is the one by the metric, version and config that the
-    source has now, which is noted.
+    source has now, which is noted. Where there is nothing, it is noted what is stored and which command scores more.
+
+    Args:
+        connection: where from.
+        wanted: what is asked for.
+        newest: only the newest windows, so many.
+        may_be_unscored: whether a metric, version or config may be asked for that is not stored at all.
 
     Raises:
-        ConfigError: there are several metrics, versions or configs, and nothing tells which is meant.
+        ConfigError: there are several metrics, versions or configs, and nothing tells which is meant; or what is asked
+            for is not stored, and must be.
     """
     try:
         found = find_selection(connection, wanted, newest)
@@ -73,6 +87,11 @@ def chosen(connection: sa.Connection, wanted: Wanted, newest: int | None = None)
             raise
         found = find_selection(connection, own, newest)
         note(f"Of several, what the source is scored by now: {printable(str(found.selection))}.")
+    if not found.count:
+        absent = unscored(connection, wanted)
+        if absent and not may_be_unscored:
+            raise ConfigError(absent)
+        note(printable(absent or unscored_windows(found.selection)))
     for kind, count in found.others.items():
         note(f"Left out of {printable(str(found.selection))}: {counted(count, kind)}, which `--type {kind}` takes.")
     return found

@@ -1,11 +1,12 @@
 """Reading the current scores that `stepacc diff` and `stepacc gate` compare."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import sqlalchemy as sa
 
 from stepacc_core.comparison.choosing import Group, Wanted
-from stepacc_core.comparison.forbidden import Forbidden, forbidden_in
+from stepacc_core.comparison.forbidden import Forbidden, ForbiddenSearch, forbidden_in
 from stepacc_core.comparison.observations import Observation, Selection
 
 # An hour's key begins with its day's, and must not be left out where that day is the last.
@@ -38,9 +39,10 @@ _WITHOUT_ROW = {
 }
 _METADATA = sa.text("SELECT score_id, metadata FROM stepacc.score_metadata WHERE score_id = ANY(:score_ids)")
 _FORBIDDEN = sa.text(f"""
-    SELECT s.partition_id, jsonb_build_object('forbidden', m.metadata -> 'forbidden') AS said
-    FROM stepacc.current_scores s JOIN stepacc.score_metadata m ON m.score_id = s.id
-    WHERE {_SELECTED} AND s.status = 'scored'
+    SELECT s.partition_id, s.status, m.score_id IS NOT NULL AS has_metadata,
+           jsonb_build_object('forbidden', m.metadata -> 'forbidden') AS said
+    FROM stepacc.current_scores s LEFT JOIN stepacc.score_metadata m ON m.score_id = s.id
+    WHERE {_SELECTED}
     ORDER BY s.partition_id
 """)  # noqa: S608 (parts of this module)
 _NEWEST = sa.text("""
@@ -48,6 +50,7 @@ _NEWEST = sa.text("""
         SELECT window_key FROM stepacc.windows WHERE source = :source ORDER BY window_key DESC LIMIT :count
     ) newest
 """)
+_SOURCES = sa.text("SELECT DISTINCT source FROM stepacc.windows ORDER BY source")
 
 
 def groups(conn: sa.Connection, wanted: Wanted) -> list[Group]:
@@ -77,26 +80,36 @@ def metadata_of(conn: sa.Connection, score_ids: Iterable[int]) -> dict[int, dict
     return {row.score_id: row.metadata for row in rows}
 
 
-def forbidden_steps(conn: sa.Connection, selection: Selection) -> tuple[Forbidden, ...] | None:
-    """Return the scored occurrences in which something forbidden ran, by id.
+def forbidden_steps(conn: sa.Connection, selection: Selection) -> ForbiddenSearch | None:
+    """Return the scored occurrences in which something forbidden ran, by id, and how many could not be looked at.
 
     None where the metadata of any of them do not tell, since the metric does not look for it: no news of forbidden
-    steps is not the news that there were none. What was erased has no metadata, and is passed over.
+    steps is not the news that there were none. What was erased has no metadata.
     """
     found: list[Forbidden] = []
+    counts: Counter[str] = Counter()
     for row in conn.execute(_FORBIDDEN, _names(selection)):
+        if row.status != "scored" or not row.has_metadata:
+            counts[row.status if row.status != "scored" else "erased"] += 1
+            continue
         steps = forbidden_in(row.said)
         if steps is None:
             return None
+        counts["looked_at"] += 1
         if steps:
             found.append(Forbidden(row.partition_id, steps))
-    return tuple(found)
+    return ForbiddenSearch(tuple(found), without_row=without_row(conn, selection), **counts)
 
 
 def newest_windows(conn: sa.Connection, source: str, count: int) -> tuple[str, str] | None:
     """Return the first and last of the newest windows that have, or had, anything in them; None where there is none."""
     row = conn.execute(_NEWEST, {"source": source, "count": count}).one()
     return None if row.first is None else (row.first, row.last)
+
+
+def known_sources(conn: sa.Connection) -> list[str]:
+    """Return the names of the sources that have, or had, traces."""
+    return list(conn.scalars(_SOURCES))
 
 
 def _names(selection: Selection) -> dict[str, str]:

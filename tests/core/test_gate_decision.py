@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepacc_core.comparison.baselines import Baseline
-from stepacc_core.comparison.forbidden import Forbidden, forbidden_in
-from stepacc_core.comparison.gate import Criteria, Decision, Evidence, decide
+from stepacc_core.comparison.forbidden import Forbidden, ForbiddenSearch, forbidden_in
+from stepacc_core.comparison.gate import Criteria, Decision, Evidence, as_option, decide
 from stepacc_core.comparison.observations import Observation, Selection
 from stepacc_core.errors import ConfigError
 from tests.core.test_comparison import run, runs
@@ -64,7 +64,7 @@ def test_failures_lower_the_coverage_and_never_the_mean() -> None:
     against_baseline=st.booleans(),
 )
 def test_nothing_scored_never_passes(without_row: int, failed: int, **criteria: Any) -> None:
-    evidence = Evidence(NOW, tuple(run(f"{n}", None) for n in range(failed)), without_row, forbidden=())
+    evidence = Evidence(NOW, tuple(run(f"{n}", None) for n in range(failed)), without_row, forbidden=ForbiddenSearch())
     baseline = Baseline("good", 1, THEN, tuple(runs("buy", "x", 1.0)))
     try:
         asked = Criteria(**criteria)
@@ -97,15 +97,35 @@ def test_the_gate_opens_exactly_where_floor_and_coverage_are_met(
 
 
 def test_forbidden_steps_fail_the_gate_and_a_metric_that_does_not_look_is_refused() -> None:
-    def decided(forbidden: tuple[Forbidden, ...] | None) -> Decision:
-        return decide(Criteria(no_forbidden=True), Evidence(NOW, (run("a", 1.0),), 0, forbidden))
+    def decided(search: ForbiddenSearch | None) -> Decision:
+        return decide(Criteria(no_forbidden=True), Evidence(NOW, (run("a", 1.0),), 0, search))
 
-    assert decided(()).passed
-    failed = decided((Forbidden("a", ("delete_order", "cancel > charge")),))
+    assert decided(ForbiddenSearch(looked_at=1)).passed
+    failed = decided(ForbiddenSearch((Forbidden("a", ("delete_order", "cancel > charge")),), looked_at=1))
     assert failed.reason == "The gate failed: forbidden steps ran in trace a: delete_order, cancel > charge."
     refused = decided(None)
     assert (refused.passed, refused.outcomes[-1].status) == (False, "refused")
     assert "gate a member of agent.trajectory_match" in refused.reason
+
+
+def test_what_was_not_looked_at_does_not_count_silently_as_without_forbidden_steps() -> None:
+    search = ForbiddenSearch((), looked_at=2, failed=3, erased=1, without_row=4)
+    decision = decide(Criteria(no_forbidden=True), Evidence(NOW, (run("a", 1.0), run("b", 1.0)), 4, search))
+
+    assert decision.reason == (
+        "The gate passed: 2 traces scored; no forbidden step ran in 2 scored traces, and nothing is known of 8 more "
+        "(3 failed, 1 erased, 4 without an evaluation)."
+    )
+    assert not decide(Criteria(no_forbidden=True), Evidence(NOW, (run("a", 1.0),), 0, ForbiddenSearch())).passed
+
+
+def test_what_is_refused_is_named_as_it_was_typed() -> None:
+    with pytest.raises(ConfigError, match=r"`min_mean` is nan; use 0 to 1\."):
+        Criteria(min_mean=math.nan)
+    with pytest.raises(ConfigError, match=r"`--min-mean` is nan; use 0 to 1\."):
+        Criteria(min_mean=math.nan, spelled=as_option)
+    with pytest.raises(ConfigError, match=r"`--min-mean`, `--min-coverage`, `--min-scored`, `--no-forbidden`, `--base"):
+        Criteria(spelled=as_option)
 
 
 def test_forbidden_steps_are_read_from_metadata_and_their_absence_is_not_no_forbidden_steps() -> None:
@@ -176,7 +196,8 @@ def test_a_revised_expectation_is_refused_unless_it_is_to_be_left_out() -> None:
     refused = against(before, now)
     assert refused.outcomes[-1].status == "refused"
     assert "the expectation of b was revised since baseline good was set" in refused.reason
-    assert "`--shared-references`" in refused.reason
+    assert "(`shared_references`)" in refused.reason
+    assert "(`--shared-references`)" in against(before, now, spelled=as_option).reason
     assert against(before, now, shared_references=True).passed
 
 

@@ -185,6 +185,74 @@ def test_what_does_not_compare_is_refused_in_a_sentence(words: tuple[str, ...], 
     assert said in refused.complaint
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("version=9.9.9", "version=2.0.0"),
+            ("Source `support` has no scores by version 9.9.9; stored are 1.0.0 (15), 2.0.0 (15). No such version is "
+            "installed either; there are 1.0.0, 2.0.0."),
+        ),
+        (
+            ("version=1.0.0", "version=2.0.0", "--metric", "agent.trajectory_match"),
+            ("Source `support` has no scores by metric trajectory_match.passed; stored are agent.step_accuracy (30). "
+            "Where the source's defs.yaml has it, `stepacc backfill --source support --metric agent.trajectory_match` "
+            "scores by it; the rest stays."),
+        ),
+        (
+            ("from=2025-11-03,to=2025-11-03", "from=2025-11-04", "--metric-version", "2.0.0", "--config", "0bad"),
+            "Source `support` has no scores of 2.0.0 by config 0bad; stored are ",
+        ),
+        (
+            ("source=nobody", "source=support"),
+            ("Source `nobody` has no scores. Sources with traces are `support`. Score it: "
+            "`stepacc backfill --source nobody`."),
+        ),
+    ],
+)  # fmt: skip
+def test_what_was_never_scored_is_refused_with_what_is_stored_and_how_to_score_it(
+    words: tuple[str, ...], said: str
+) -> None:
+    refused = stepacc("diff", *words, "--source", SOURCE)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.complaint.startswith(said)
+
+
+def test_a_version_that_is_installed_and_was_never_scored_comes_with_its_command(shop: sa.Engine) -> None:
+    with shop.begin() as connection:
+        connection.execute(
+            sa.text(
+                "INSERT INTO stepacc.scores (source, partition_type, partition_id, window_key, metric, metric_version,"
+                " config_hash, status, score) VALUES ('young', 'trace', 'x', '2025-11-03', 'agent.step_accuracy',"
+                " '2.0.0', 'abcd', 'scored', 1)"
+            )
+        )
+    refused = stepacc("diff", "version=1.0.0", "version=2.0.0", "--source", "young")
+    assert refused.code == 2
+    assert refused.complaint == (
+        "Source `young` has no scores by version 1.0.0; stored are 2.0.0 (1). Put `metric_version: 1.0.0` into the "
+        "source's defs.yaml, and run `stepacc backfill --source young --metric agent.step_accuracy`; the rest stays."
+    )
+
+
+def test_versions_that_nobody_asked_for_are_not_compared(shop: sa.Engine) -> None:
+    with shop.begin() as connection:
+        connection.execute(
+            sa.text(
+                "INSERT INTO stepacc.scores (source, partition_type, partition_id, window_key, metric, metric_version,"
+                " config_hash, status, score) SELECT 'moved', 'trace', day, day, 'own', version, 'abcd', 'scored', 1"
+                " FROM (VALUES ('2025-11-03', '1.0.0'), ('2025-11-04', '1.1.0')) AS made (day, version)"
+            )
+        )
+    sides = ("from=2025-11-03,to=2025-11-03", "from=2025-11-04")
+    refused = stepacc("diff", *sides, "--source", "moved")
+    assert refused.code == 2
+    assert refused.complaint.startswith("The scores before are by version 1.0.0 and those after by 1.1.0, which were")
+    named = stepacc("diff", f"{sides[0]},version=1.0.0", f"{sides[1]},version=1.1.0", "--source", "moved")
+    assert named.code == 1
+    assert "The sides differ in version and windows" in named.out
+
+
 def test_a_report_that_cannot_be_written_is_not_the_answer_no(tmp_path: Path) -> None:
     file = tmp_path / "none" / "gate.xml"
     refused = stepacc("gate", "--metric-version", "2.0.0", "--min-mean", "0", "--source", SOURCE, "--junit", str(file))
@@ -195,6 +263,10 @@ def test_a_report_that_cannot_be_written_is_not_the_answer_no(tmp_path: Path) ->
 def test_what_does_not_pair_is_told_by_the_exit_code() -> None:
     code, found = asked("diff", "version=2.0.0", "version=2.0.0,from=2030-01-01")
     assert (code, found["pairs"], found["change"]) == (1, 0, None)
+
+    said = stepacc("diff", "from=2030-01-01", "to=2025-11-04", "--metric-version", "2.0.0", "--source", SOURCE)
+    assert said.out.startswith("agent.step_accuracy, traces, paired by task\n")
+    assert "`stepacc backfill --source support --from 2030-01-01` scores these." in said.err
 
 
 def gated(*words: str) -> tuple[int, dict[str, Any]]:
@@ -286,6 +358,7 @@ def test_scores_that_fell_beyond_noise_fail_the_gate_once_the_revised_task_is_le
     code, refused = gated(*tuesday)
     assert (code, refused["criteria"][-1]["status"]) == (1, "refused")
     assert "the expectation of order was revised since baseline monday was set" in refused["reason"]
+    assert "(`--shared-references`)" in refused["reason"]
 
     code, worse = gated(*tuesday, "--shared-references")
     assert (code, worse["criteria"][-1]["status"]) == (1, "failed")
@@ -313,6 +386,7 @@ def test_baselines_are_listed_shown_and_revised() -> None:
     said = stepacc("gate", "baseline", "list", "--source", SOURCE, "--json")
     [kept] = [row for row in said.rows if row["name"] == "kept"]
     assert (kept["revision"], kept["scored"], kept["note"], kept["author"]) == (2, 7, "again", "qa")
+    assert (kept["first_window"], kept["last_window"]) == (MONDAY, MONDAY)
     shown = stepacc("gate", "baseline", "show", "kept", "--source", SOURCE, "--json")
     [document] = shown.rows
     assert {row["task_id"] for row in document["scores"]} == {"refund", "order"}
@@ -345,6 +419,9 @@ def test_junit_xml_says_the_same_and_can_be_parsed(tmp_path: Path) -> None:
         "1",
     )
     [suite] = root
+    properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
+    assert (properties["metric_version"], {"first", "last"} & properties.keys()) == ("2.0.0", set())
+    assert (found["selection"]["first"], found["selection"]["last"]) == (None, None)
     cases = suite.findall("testcase")
     assert [case.find("failure") is not None for case in cases] == [False, True, False, False]
     assert [case.find("error") is not None for case in cases] == [False, False, False, True]
@@ -356,9 +433,9 @@ def test_junit_xml_says_the_same_and_can_be_parsed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "The gate asks for nothing"),
+        ((), "The gate asks for nothing; give one or more of `--min-mean`, `--min-coverage`"),
         (("--min-mean", "0.9"), "scores of several versions in this selection"),
-        (("--min-mean", "0.9", "--alpha", "0.7"), "alpha is 0.7; use more than 0"),
+        (("--min-mean", "0.9", "--alpha", "0.7"), "`--alpha` is 0.7; use more than 0"),
         (("--min-mean", "0.9", "--newest", "2", "--from", "2025-11-01"), "give one or the other"),
     ],
 )
@@ -405,20 +482,24 @@ def test_forbidden_steps_fail_the_gate_by_whatever_member_of_the_family_it_asks_
 ) -> None:
     monkeypatch.setenv("STEPACC_DATABASE_URL", migrated_engine.url.render_as_string(hide_password=False))
     good, bad = agent_trace("good", MONDAY, "look", task="t"), agent_trace("bad", TUESDAY, "look", "delete", task="t")
+    strange = agent_trace("strange", MONDAY, "delete", task="nobody said what is forbidden here")
     references = {"references": [{"name": "one", "steps": [{"tool": "look"}]}], "forbidden": ["delete"]}
     with migrated_engine.begin() as connection:
-        land_spans(connection, SOURCE, [*good, *bad])
+        land_spans(connection, SOURCE, [*good, *bad, *strange])
         add_annotations(connection, [AnnotationEntry(SOURCE, "task", "t", references, key="reference_trajectories")])
     evaluate(migrated_engine, MONDAY, TUESDAY, metric="agent.trajectory_match", version="1.0.0")
 
     for name in ("agent.trajectory_match", "trajectory_match.passed", "trajectory_match.f1"):
         code, found = asked("gate", "--metric", name, "--no-forbidden")
         assert (code, found["forbidden"]) == (1, [{"partition_id": "bad", "steps": ["delete"]}])
-        assert found["reason"] == "The gate failed: forbidden steps ran in trace bad: delete."
-        assert asked("gate", "--metric", name, "--no-forbidden", "--to", MONDAY)[0] == 0
+        unseen = ", and nothing is known of 1 more (1 failed)"
+        assert found["reason"] == f"The gate failed: forbidden steps ran in trace bad: delete{unseen}."
+        code, monday = asked("gate", "--metric", name, "--no-forbidden", "--to", MONDAY)
+        assert (code, monday["forbidden_looked_at"], monday["forbidden_not_looked_at"]) == (0, 1, {"failed": 1})
+        assert f"no forbidden step ran in 1 scored trace{unseen}." in monday["reason"]
     refused = stepacc("gate", "--source", SOURCE, "--no-forbidden")
     assert refused.code == 2
-    assert "scores of several metrics in this selection: trajectory_match.any_order (2)" in refused.complaint
+    assert "scores of several metrics in this selection: trajectory_match.any_order (3)" in refused.complaint
 
 
 def test_the_comparison_after_a_backfill_pairs_only_what_has_the_same_expectation(shop: sa.Engine) -> None:

@@ -116,8 +116,8 @@ def test_each_metric_and_member_has_a_gate_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("gates", "setting", "said"),
     [
-        ([{"min_mean": 2}], "gates.0.min_mean", "min_mean is 2.0; use 0 to 1."),
-        ([{}], "gates.0", "The gate asks for nothing"),
+        ([{"min_mean": 2}], "gates.0.min_mean", "`min_mean` is 2.0; use 0 to 1."),
+        ([{}], "gates.0", "asks for nothing; give one or more of `min_mean`"),
         ([{"min_mean": 0.5}, {"min_mean": 0.6}], "gates.1.metric", "two gates for `agent.step_accuracy`"),
         ([{"min_mean": 0.5, "metric": "agent.charm"}], "gates.0.metric", "is not scored by `agent.charm`"),
     ],
