@@ -11,8 +11,9 @@ import click
 import pytest
 
 from stepacc_core import registered_metrics
+from stepacc_core._version import __version__
 from stepacc_dagster.cli import main
-from tests.cli_access import stepacc, stepacc_process
+from tests.cli_access import COMMAND, stepacc, stepacc_process
 
 
 def commands() -> Iterator[tuple[str, ...]]:
@@ -103,7 +104,41 @@ def test_an_error_is_a_sentence_and_with_debug_a_traceback(tmp_path: Path, monke
     said = stepacc_process("--debug", "scores")
     assert said.code == 1
     assert "Traceback (most recent call last)" in said.err
-    assert said.err.rstrip().splitlines()[-1].startswith("stepacc_core.errors.ConfigError: ")
+    *_, raised, sentence = said.err.splitlines()
+    assert raised.startswith("stepacc_core.errors.ConfigError: ")
+    assert sentence == f"Error: {raised.removeprefix('stepacc_core.errors.ConfigError: ')}"
+
+
+def test_an_error_that_nobody_foresaw_is_a_sentence_too_with_an_exit_code_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object) -> None:
+        msg = "no such thing\npassword=hunter2hunter2"
+        raise KeyError(msg)
+
+    monkeypatch.setattr("stepacc_dagster.cli.manifest.registered_metrics", fails)
+    said = stepacc("manifest")
+    assert (said.code, said.out) == (3, "")
+    assert said.complaint.startswith("This should not happen: KeyError: 'no such thing")
+    assert "hunter2" not in said.err
+    for word in ("`stepacc --debug ...`", "report it to the maintainers", __version__):
+        assert word in said.complaint
+    debugged = stepacc("--debug", "manifest")
+    assert debugged.code == 3
+    assert debugged.err.startswith("Traceback (most recent call last)")
+
+
+def test_an_interrupt_and_a_reader_that_went_away_end_a_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    long = " ".join(map(shlex.quote, [*COMMAND, "manifest", "--json"]))
+    for command in (long, f"{shlex.quote(sys.executable)} -m stepacc_core a b"):
+        said = stepacc_process("-o", "pipefail", "-c", f"{command} | true", command=["bash"])
+        assert (said.out, said.err) == ("", ""), command
+    monkeypatch.setattr("stepacc_dagster.cli.manifest.registered_metrics", interrupted)
+    said = stepacc("manifest")
+    assert (said.code, said.out, said.err.strip()) == (1, "", "Aborted!")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -131,9 +166,32 @@ def test_a_group_alone_shows_its_commands_as_wrong_use(group: str) -> None:
     assert "Commands:" in said.err
 
 
+def test_no_command_is_listed_with_half_a_sentence() -> None:
+    for words in {command[:length] for command in ALL for length in range(len(command))}:
+        listed = stepacc(*words, "--help").out.partition("Commands:")[2]
+        assert listed, words
+        assert "..." not in listed, words
+
+
 def test_an_unknown_command_or_option_is_a_wrong_use() -> None:
     assert (stepacc("evaluate").code, stepacc("steps", "--loud", "x").code) == (2, 2)
     assert "'evaluate'" in stepacc("evaluate").complaint
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("scors",), "`scores`"),
+        (("anotations", "list"), "`annotations`"),
+        (("annotations", "lst"), "list"),
+        (("manifest", "--jsn"), "--json"),
+        (("gate", "--min-men", "1"), "--min-mean"),
+    ],
+)
+def test_a_slip_of_the_pen_is_told_what_it_may_have_meant(words: tuple[str, ...], meant: str) -> None:
+    said = stepacc(*words)
+    assert said.code == 2
+    assert re.search(f"[Dd]id you mean .*{meant}", said.complaint)
 
 
 def test_help_and_files_need_no_dagster() -> None:

@@ -8,8 +8,10 @@ import errno
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -68,6 +70,24 @@ _OF_DAGSTER = {
 """Packages of the extra `dagster`."""
 
 
+_LONGEST = 300
+"""Characters that are shown of what an unforeseen error says."""
+
+
+class _Unexpected(click.ClickException):
+    """An error that nobody foresaw, and so one of stepacc's own; its exit code is no answer of any command."""
+
+    exit_code = 3
+
+    def __init__(self, error: Exception, *, debug: bool) -> None:
+        said = _concealed(next(iter(str(error).strip().splitlines()), "") or "no reason given").rstrip(".")
+        hint = "" if debug else " Run it as `stepacc --debug ...` for the traceback."
+        super().__init__(
+            f"This should not happen: {type(error).__name__}: {said}.{hint} Please report it to the maintainers, with "
+            f"the traceback and the version ({__version__})."
+        )
+
+
 class _Group(click.Group):
     """A group that loads a command when it is asked for."""
 
@@ -91,6 +111,14 @@ class _Group(click.Group):
             raise click.ClickException(msg) from None
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and name those of like names where there is none."""
+        if args[0] not in _COMMANDS and (like := get_close_matches(args[0], _COMMANDS)):
+            ctx.fail(f"No such command {args[0]!r}; did you mean {' or '.join(f'`{name}`' for name in like)}?")
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command without loading any of them."""
         if incomplete.startswith("-"):
@@ -98,21 +126,22 @@ class _Group(click.Group):
         return [CompletionItem(name, help=text) for name, (_, text) in _COMMANDS.items() if name.startswith(incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and turn what it raises into a sentence; with --debug the traceback stands above it."""
+        debug = bool(ctx.params["debug"])
         with _ends_on_sigterm():
-            if ctx.params["debug"]:
-                return super().invoke(ctx)
             try:
                 return super().invoke(ctx)
-            except StepaccError as error:
-                raise click.ClickException(str(error)) from error
-            except OSError as error:
-                if error.errno == errno.EPIPE:  # click ends quietly when nobody reads on
-                    raise
-                raise click.ClickException(_of_system(error)) from error
+            except (click.exceptions.Exit, click.Abort):
+                raise
             except Exception as error:
-                if (said := _of_database(error)) is None:
+                if isinstance(error, OSError) and error.errno == errno.EPIPE:  # click ends quietly
                     raise
-                raise click.ClickException(said) from error
+                if debug and (error.__cause__ or not isinstance(error, click.ClickException)):
+                    traceback.print_exc()
+                if isinstance(error, click.ClickException):
+                    raise
+                said = _foreseen(error)
+                raise (click.ClickException(said) if said else _Unexpected(error, debug=debug)) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         with formatter.section("Commands"):
@@ -130,6 +159,23 @@ def _ends_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _foreseen(error: Exception) -> str | None:
+    """Return the sentence of an error that has one, or None."""
+    if isinstance(error, StepaccError):
+        return str(error)
+    return _of_system(error) if isinstance(error, OSError) else _of_database(error)
+
+
+def _concealed(text: str) -> str:
+    """Return what an error says without secrets; nothing of it where that cannot be told."""
+    try:
+        from stepacc_core.shown import begun  # noqa: PLC0415 (only errors wait for it)
+
+        return begun(text, _LONGEST)
+    except Exception:  # noqa: BLE001 (the first error is the one to tell)
+        return "what it says cannot be shown"
 
 
 def _of_system(error: OSError) -> str:
@@ -152,14 +198,14 @@ def _of_database(error: Exception) -> str | None:
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="stepacc")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error instead of a sentence.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error above its sentence.")
 def main(*, debug: bool) -> None:  # noqa: ARG001 (read by the group)
     """Score the steps of AI agents from their traces.
 
     Results go to standard output, all else to standard error. Colours are left out where NO_COLOR is set.
 
     Exit codes: 0 done; 1 an error, told in a sentence, or what a command checks does not hold, or Ctrl-C; 2 a wrong
-    option or argument. `stepacc COMMAND --help` tells more.
+    option or argument; 3 a fault of stepacc itself. `stepacc COMMAND --help` tells more.
     """
     # A name from a trace may hold what the terminal's encoding lacks; that must not end a command.
     for stream in (sys.stdout, sys.stderr):

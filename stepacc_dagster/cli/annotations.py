@@ -58,7 +58,7 @@ def annotations() -> None:
     """Import, check, list and withdraw expected steps and reference trajectories."""
 
 
-@annotations.command()
+@annotations.command(short_help="Check files without storing anything.")
 @_files
 @json_option
 def check(files: tuple[Path, ...], *, as_json: bool) -> None:
@@ -105,7 +105,7 @@ def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a s
     click.echo(json.dumps(annotation_schema(), ensure_ascii=False, indent=2))
 
 
-@annotations.command("import")
+@annotations.command("import", short_help="Store annotations as revisions.")
 @_files
 @source_option
 @click.option("--author", default="", help="Author of entries that name none.")
@@ -181,7 +181,7 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
     out().print(table)
 
 
-@annotations.command("withdraw")
+@annotations.command("withdraw", short_help="Take back what is in force of a target.")
 @click.argument("target_id")
 @_target_type
 @_partition_type

@@ -18,7 +18,7 @@ def db() -> None:
     """Create the tables or bring them up to date, and read them by SQL."""
 
 
-@db.command()
+@db.command(short_help="Create the schema `stepacc`, or bring it up to date.")
 @json_option
 def upgrade(*, as_json: bool) -> None:
     """Create the schema `stepacc` or bring it up to date; safe to run again and from several processes.
@@ -39,7 +39,7 @@ def upgrade(*, as_json: bool) -> None:
         note(f"The schema `stepacc` is at revision {revision}.")
 
 
-@db.command()
+@db.command(short_help="Print the rows of an SQL statement.")
 @click.argument("statement", required=False)
 @json_option
 def query(statement: str | None, *, as_json: bool) -> None:

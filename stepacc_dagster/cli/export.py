@@ -72,7 +72,7 @@ def export(  # noqa: PLR0913, PLR0917 (its options)
 
     \b
     stepacc export --source support_agent -o scores.parquet
-    stepacc export --metric agent.step_accuracy --from 2026-11-01 --to 2026-11-30 -o november.csv
+    stepacc export --from 2026-11-01 --to 2026-11-30 -o november.csv
     stepacc export --metric agent.step_accuracy --metric-version 1.0.0 | jq .score
     stepacc export --all-versions --history --with-metadata -o everything.parquet
 

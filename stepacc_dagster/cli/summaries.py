@@ -29,7 +29,7 @@ def summaries(source: str | None, task: str | None, metric: str | None, *, as_js
     \b
     stepacc summaries --source support_agent
     stepacc summaries --task refund --json
-    stepacc summaries --metric agent.trajectory_match     every member of the family
+    stepacc summaries --metric agent.trajectory_match   every member of the family
 
     Runs are counted per metric version, config and reference revision, never across them. The summaries are brought up
     to date with the current scores first. With --json every member of a family is there.
