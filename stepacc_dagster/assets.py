@@ -32,6 +32,7 @@ from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.lineage import used_revisions
 from stepacc_dagster.storage.metric_configs import note_config
+from stepacc_dagster.storage.metric_configs import note_config
 from stepacc_dagster.storage.summaries import summarise
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.stores.errors import UnfollowableError
@@ -93,6 +94,14 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
         ):
             with engine.begin() as connection:
                 follow_annotations(connection, source.name)
+                note_config(
+                    connection,
+                    metric=evaluator.name,
+                    metric_version=manifest.version,
+                    config_hash=evaluator.config_hash,
+                    row_names=evaluator.row_names,
+                    config=evaluator.settings,
+                )
                 note_config(
                     connection,
                     metric=evaluator.name,

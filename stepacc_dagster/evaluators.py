@@ -1,13 +1,14 @@
 """The metrics of a source, resolved: each with its config, and the names that its assets and rows have."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
 from stepacc_core.errors import ConfigError, UnknownMetricError
 from stepacc_core.metrics import Metric, build_config, config_hash, get_metric
+from stepacc_core.metrics.base import deciding_settings
 from stepacc_core.metrics.manifest import AnnotationKey
 from stepacc_dagster.sources import MetricChoice, Source
 from stepacc_dagster.storage.summaries import SummarisedMetric
@@ -18,11 +19,16 @@ _IN_LIST = {"metric": "name", "metric_version": "version", "config": "config"}
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """A metric of a source with its config, resolved and hashed."""
+    """A metric of a source with its config, resolved and hashed.
+
+    `settings` is what the hash stands for: the fields of the config that decide how scores are computed, and under
+    `step_policy` those of the source's, where it is not the literal reading.
+    """
 
     metric: Metric[Any]
     config: BaseModel
     config_hash: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def code_version(self) -> str:
@@ -126,7 +132,9 @@ def _evaluator(source: Source, choice: MetricChoice) -> Evaluator:
             )
             raise ConfigError(msg, "partition_types")
     config = build_config(metric, choice.config)
-    return Evaluator(metric, config, config_hash(config, source.step_policy.settings()))
+    policy = source.step_policy.settings()
+    settings = {**deciding_settings(config), **({"step_policy": dict(policy)} if policy else {})}
+    return Evaluator(metric, config, config_hash(config, policy), settings)
 
 
 def _refuse_same_names(source: Source, evaluator: Evaluator, others: Iterable[Evaluator]) -> None:

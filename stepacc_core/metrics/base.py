@@ -123,11 +123,14 @@ def config_hash(config: BaseModel, step_policy: Mapping[str, Any] | None = None)
     Fields with a parameter role (run inputs and labels) are left out, so an edited annotation is no new config; the
     source's step policy is part of it (contract, section 7).
     """
+    return fingerprint({"config": deciding_settings(config), "step_policy": dict(step_policy or {})})
+
+
+def deciding_settings(config: BaseModel) -> dict[str, Any]:
+    """Return the fields of a config that decide how scores are computed, as JSON: those `config_hash` is made of."""
     deciding = {
         name
         for name, field in type(config).model_fields.items()
         if not (isinstance(field.json_schema_extra, dict) and PARAM_ROLE in field.json_schema_extra)
     }
-    return fingerprint(
-        {"config": config.model_dump(mode="json", include=deciding), "step_policy": dict(step_policy or {})}
-    )
+    return config.model_dump(mode="json", include=deciding)

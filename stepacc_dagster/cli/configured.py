@@ -22,8 +22,8 @@ class Configured:
         place: where its store keeps traces.
         url_env: the environment variable that holds the URL of the store's database.
         links: what gives the link to a trace in the store's own UI; None where the source names no address of it.
-        configs: for each name that rows may have (a metric's, or a member's), the metric's version, config hash and
-            config; with the step policy, where that is not the literal reading.
+        configs: for each name that rows may have (a metric's, or a member's), the metric's version, config hash, and
+            what the hash stands for.
     """
 
     place: StorePlace
@@ -34,12 +34,9 @@ class Configured:
     @classmethod
     def of(cls, source: Source) -> "Configured":
         """Return what a source has."""
-        policy = dict(source.step_policy.settings())
         configs: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
         for evaluator in evaluators_of(source):
-            config = evaluator.config.model_dump(mode="json", exclude_none=True)
-            shown = {**config, **({"step_policy": policy} if policy else {})}
-            own = (evaluator.metric.manifest.version, evaluator.config_hash, shown)
+            own = (evaluator.metric.manifest.version, evaluator.config_hash, evaluator.settings)
             configs |= dict.fromkeys(evaluator.row_names, own)
         return cls(
             place=store_place(source.store),

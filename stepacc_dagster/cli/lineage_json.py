@@ -56,11 +56,19 @@ def session_document(lineage: SessionLineage, configured: Configured | None) -> 
     }
 
 
+def config_of(each: ScoreLineage, configured: Configured | None) -> dict[str, Any] | None:
+    """Return the config of an evaluation: as it was kept, else as the source has it now; None where neither is."""
+    config = each.config
+    if config is None and configured is not None:
+        config = configured.config_of(each.score)
+    return None if config is None else dict(config)
+
+
 def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | None) -> list[dict[str, Any]]:
     return [
         {
             **_fields(each.score),
-            "config": dict(config) if configured and (config := configured.config_of(each.score)) is not None else None,
+            "config": config_of(each, configured),
             "annotation": each.revision and _said(each.revision),
         }
         for each in evaluations

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from stepacc_dagster.cli.configured import Configured
 from stepacc_dagster.cli.families import member, shown_metric, stands_for_others, together
+from stepacc_dagster.cli.lineage_json import config_of
 from stepacc_dagster.cli.output import cell, counted, printable
 from stepacc_dagster.measured_against import annotation_words, unannotated_words
 from stepacc_dagster.storage.annotations import StoredAnnotation
@@ -140,7 +141,10 @@ def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | N
         present = "" if configured is None else ", which the source has now"
         if configured and configured.config_of(rows[0][0].score) is None:
             present = ", not what the source has now"
+        config = config_of(rows[0][0], configured)
+        unknown = "known by its hash alone: it was scored before configs were kept"
         yield _heading(f"{maker}{present}")
+        yield _line("config", unknown if config is None else json.dumps(config, ensure_ascii=False))
         yield from (_evaluation(each, others) for each, others in rows)
 
 
@@ -225,6 +229,12 @@ def _result(score: Score) -> str:
 
 def _heading(title: str) -> Text:
     return Text(printable(title), style="bold")
+
+
+def _line(name: str, value: str) -> Padding:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_row(name, cell(value))
+    return Padding(grid, (0, 0, 0, 2))
 
 
 def _facts(facts: Mapping[str, str | Text]) -> Padding:

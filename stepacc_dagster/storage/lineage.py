@@ -3,7 +3,7 @@
 Both ways read views that anybody may read by SQL: `stepacc.annotation_scores` and `stepacc.score_lineage`.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -111,10 +111,15 @@ class AnnotationLineage:
 
 @dataclass(frozen=True, slots=True)
 class ScoreLineage:
-    """An evaluation, and the annotation revision that set its expectation; None where none did."""
+    """An evaluation, the annotation revision that set its expectation, and the config it was made by.
+
+    `revision` is None where no annotation set it. `config` is what the config's hash stands for, with the step policy
+    where there is one; None where it was never kept, as of scores that are older than the table of configs.
+    """
 
     score: Score
     revision: Revision | None
+    config: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +208,10 @@ def session_lineage(conn: sa.Connection, occurrence: Occurrence) -> SessionLinea
 def _evaluations(conn: sa.Connection, occurrence: Occurrence) -> tuple[ScoreLineage, ...]:
     names = {"source": occurrence.source, "kind": occurrence.kind, "id": occurrence.id}
     rows = conn.execute(_OF_OCCURRENCE, names).mappings()
-    return tuple(ScoreLineage(_score(row), None if row["annotation_id"] is None else _revision(row)) for row in rows)
+    return tuple(
+        ScoreLineage(_score(row), None if row["annotation_id"] is None else _revision(row), row["config"])
+        for row in rows
+    )
 
 
 def _lineages(result: sa.CursorResult[Any]) -> Iterator[AnnotationLineage]:

@@ -36,7 +36,13 @@ _LINEAGE = """s.id AS score_id, {left}.source, s.window_key, s.partition_type, s
                    WHERE later.source = a.source AND later.target_type = a.target_type
                      AND later.target_id = a.target_id AND later.partition_type = a.partition_type
                      AND later.key = a.key AND later.revision > a.revision
-               ) AS annotation_in_force, a.erased_at AS annotation_erased_at"""
+               ) AS annotation_in_force, a.erased_at AS annotation_erased_at,
+               (
+                   SELECT made.config FROM stepacc.metric_configs made
+                   WHERE made.metric_version = s.metric_version AND made.config_hash = s.config_hash
+                     AND s.metric = ANY (made.row_names)
+                   LIMIT 1
+               ) AS config"""
 """Columns of the views of lineage: `s` is a score, `a` an annotation, `left` the one of them that is always there."""
 
 VIEWS: dict[str, str] = {

@@ -171,7 +171,7 @@ def test_sessions_at_home_outside_of_the_range_are_scored_again(workshop: Worksh
 
 
 def test_the_comparison_keeps_traces_and_sessions_apart(workshop: Workshop, home: Path) -> None:
-    both = {"partition_types": ["trace", "session"], "unannotated": {"session": "skip"}}
+    both: dict[str, Any] = {"partition_types": ["trace", "session"], "unannotated": {"session": "skip"}}
     workshop.land(agent_trace("a", MONDAY, "search", "answer", session="s"))
     workshop.annotate("trace", "a", ["answer"])
     workshop.annotate("session", "s", ["search", "answer"], "session")

@@ -240,13 +240,13 @@ TABLES = (
         "window_annotations",
     ),
     *("window_scores", "task_summaries"),
-    *("annotations", "redaction_key"),
+    *("annotations", "redaction_key", "metric_configs"),
 )
 READER = ["USAGE ON SCHEMA stepacc", "SELECT ON ALL TABLES IN SCHEMA stepacc"]
 WRITER = [
     *READER,
     *(f"INSERT ON stepacc.{table}" for table in TABLES),
-    *(f"UPDATE ON stepacc.{table}" for table in TABLES[:-2]),
+    *(f"UPDATE ON stepacc.{table}" for table in TABLES[:-3]),
     "DELETE ON stepacc.spans",
     "DELETE ON stepacc.sessions",
     "DELETE ON stepacc.task_summaries",

@@ -240,8 +240,35 @@ def test_a_trace_tells_where_it_came_from_and_what_made_each_of_its_scores(scene
     assert all(scene.workshop.instance.get_run_by_id(run_id) for *_, run_id in made)
     said = {name: document["evaluations"][0]["annotation"][name] for name in ("expected_steps", "author", "origin")}
     assert said == {"expected_steps": ["lookup", "pay"], "author": "ann", "origin": "first.yaml"}
-    present = [each["config"] and each["config"]["scoring_method"] for each in document["evaluations"]]
-    assert present == [None, "edit_distance", "edit_distance"]
+    made_by = [each["config"] for each in document["evaluations"]]
+    assert made_by == [{}, {"scoring_method": "edit_distance"}, {"scoring_method": "edit_distance"}]
+
+
+def test_a_score_leads_to_the_config_it_was_made_by_and_says_so_where_none_was_kept(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = scene.workshop.rows("SELECT * FROM stepacc.metric_configs ORDER BY metric_version")
+    assert [(row.metric_version, row.config) for row in kept] == [
+        ("1.0.0", {}), ("2.0.0", {"scoring_method": "edit_distance"}),
+    ]  # fmt: skip
+    told = scene.workshop.rows("SELECT DISTINCT metric_version, config_hash, config FROM stepacc.score_lineage")
+    assert sorted(map(tuple, told)) == [(row.metric_version, row.config_hash, row.config) for row in kept]
+    assert 'config {"scoring_method": "edit_distance"} score' in shown("trace", "a-one")
+    monkeypatch.setenv("STEPACC_HOME", str(tmp_path))  # where no source is configured
+    scene.workshop.execute("DELETE FROM stepacc.metric_configs WHERE metric_version = '2.0.0'")
+    try:
+        [document] = documents("trace", "a-one")
+        text = shown("trace", "a-one")
+    finally:
+        columns = "metric, metric_version, config_hash, row_names, config"
+        values = {name: getattr(kept[1], name) for name in columns.split(", ")}
+        scene.workshop.execute(
+            f"INSERT INTO stepacc.metric_configs ({columns}) "  # noqa: S608 (as listed)
+            "VALUES (:metric, :metric_version, :config_hash, :row_names, CAST(:config AS jsonb))",
+            **values | {"config": json.dumps(values["config"])},
+        )
+    assert [each["config"] for each in document["evaluations"]] == [{}, None, None]
+    assert "config known by its hash alone: it was scored before configs were kept" in text
 
 
 def test_a_trace_leads_to_the_ui_of_its_store_where_the_source_says_how(

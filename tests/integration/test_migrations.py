@@ -14,6 +14,7 @@ from stepacc_dagster.errors import SchemaMissingError, SchemaNewerError, SchemaO
 from stepacc_dagster.storage import (  # noqa: F401 (they describe the tables)
     baseline_tables,
     erasure_tables,
+    metric_configs,
     redaction_tables,
     schema,
     summary_tables,

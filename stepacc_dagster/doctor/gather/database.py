@@ -34,7 +34,7 @@ _FORBIDDEN = sa.text("""
     CROSS JOIN LATERAL unnest(CASE
         WHEN relation.relname = ANY(:replaced) THEN ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']
         WHEN relation.relname = ANY(:changed) THEN ARRAY['SELECT', 'INSERT', 'UPDATE']
-        WHEN relation.relname IN ('annotations', 'redaction_key') THEN ARRAY['SELECT', 'INSERT']
+        WHEN relation.relname IN ('annotations', 'metric_configs', 'redaction_key') THEN ARRAY['SELECT', 'INSERT']
         ELSE ARRAY['SELECT']
     END) privilege
     WHERE space.nspname = :schema AND relation.relkind IN ('r', 'v')
