@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
 from stepacc_core.errors import ResultError
-from stepacc_core.metrics import Evaluation, evaluate
-from stepacc_core.metrics.manifest import AnnotationKey
+from stepacc_core.metrics import Evaluation, Evaluations, reads_content
 from stepacc_core.model import CanonicalPartition, PartitionType
 from stepacc_core.policy import apply_policy
 from stepacc_dagster.errors import PartitionTimeoutError, ScorerError
@@ -15,7 +15,7 @@ from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.failures import is_transient, kept, sentence
 from stepacc_dagster.sources import Source, scoring_rules
 from stepacc_dagster.storage.copy import closed
-from stepacc_dagster.storage.partitions import load_session_partitions, load_trace_partitions
+from stepacc_dagster.storage.partitions import Wanted, load_session_partitions, load_trace_partitions
 from stepacc_dagster.storage.score_rows import ScoreRow
 from stepacc_dagster.storage.scores import Written, retire_scores, write_scores
 from stepacc_dagster.storage.settling import Settling, Unsettled, unsettled
@@ -26,7 +26,7 @@ from stepacc_dagster.windows import Window
 
 _CLOCK = sa.text("SELECT clock_timestamp()")
 _LOADERS: dict[
-    PartitionType, Callable[[sa.Connection, str, Window, Settling, AnnotationKey], Iterator[CanonicalPartition]]
+    PartitionType, Callable[[sa.Connection, str, Window, Settling, Wanted], Iterator[CanonicalPartition]]
 ] = {
     "trace": load_trace_partitions,
     "session": load_session_partitions,
@@ -104,7 +104,8 @@ def _score(  # noqa: PLR0913, PLR0917 (one call, to keep the try above short)
         settling = source.settling.at(reader.execute(_CLOCK).scalar_one())
         reader.rollback()
         limit = _limit(evaluator, window)
-        read = _partitions(reader, source, window, settling, evaluator.annotation_key, seen)
+        wanted = Wanted(evaluator.annotation_key, content=reads_content(evaluator.metric))
+        read = _partitions(reader, source, window, settling, wanted, seen)
         with closed(read) as partitions, limit.watched():
             rows = _rows(_in_time(partitions, limit), source, evaluator, tally, limit)
             written = write_scores(
@@ -117,14 +118,14 @@ def _score(  # noqa: PLR0913, PLR0917 (one call, to keep the try above short)
 
 
 def _partitions(  # noqa: PLR0913, PLR0917 (what is read)
-    reader: sa.Connection, source: Source, window: Window, settling: Settling, key: AnnotationKey, seen: _Seen
+    reader: sa.Connection, source: Source, window: Window, settling: Settling, wanted: Wanted, seen: _Seen
 ) -> Iterator[CanonicalPartition]:
     # One snapshot for all: an ingest or an annotation that commits in between is seen whole or not at all.
     reader.execution_options(isolation_level="REPEATABLE READ")
-    seen.content = content_of(reader, source.name, window.key, key)
+    seen.content = content_of(reader, source.name, window.key, wanted.key)
     seen.unsettled = unsettled(reader, source.name, window.key, settling, source.partition_types)
     for partition_type in source.partition_types:
-        yield from _LOADERS[partition_type](reader, source.name, window, settling, key)
+        yield from _LOADERS[partition_type](reader, source.name, window, settling, wanted)
 
 
 def _limit(evaluator: Evaluator, window: Window) -> TimeLimit:
@@ -144,9 +145,9 @@ def _in_time(partitions: Iterator[CanonicalPartition], limit: TimeLimit) -> Iter
         limit.check()
 
 
-def _evaluate(evaluator: Evaluator, partition: CanonicalPartition) -> Evaluation:
+def _evaluate(evaluator: Evaluator, evaluations: Evaluations[Any], partition: CanonicalPartition) -> Evaluation:
     try:
-        return _of_family(evaluator, evaluate(evaluator.metric, partition, evaluator.config))
+        return _of_family(evaluator, evaluations.of(partition))
     except Exception as error:
         occurrence = f"{partition.partition_type} `{partition.partition_id}`"
         raise ScorerError(evaluator.metric.manifest.name, occurrence, error) from error
@@ -170,10 +171,11 @@ def _rows(
     limit: TimeLimit,
 ) -> Iterator[ScoreRow]:
     manifest = evaluator.metric.manifest
+    evaluations = Evaluations(evaluator.metric, evaluator.config)
     annotated_only = manifest.annotation_key is not None
     for partition in partitions:
         with limit:
-            evaluation = _evaluate(evaluator, apply_policy(partition, source.step_policy))
+            evaluation = _evaluate(evaluator, evaluations, apply_policy(partition, source.step_policy))
         skips = annotated_only and source.partition_types[partition.partition_type] == "skip"
         if skips and evaluation.reference is None:
             tally.skip()

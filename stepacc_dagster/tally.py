@@ -151,6 +151,10 @@ class WindowTally:
         self.score_sum += score
         self.score_min = score if self.score_min is None else min(self.score_min, score)
         self.score_max = score if self.score_max is None else max(self.score_max, score)
+        if len(self.worst) == _KEPT_SCORES:
+            better, worse = (entry, self.worst[-1]) if self.lower_is_better else (self.worst[-1], entry)
+            if not worse < better:
+                return
         worst = heapq.nlargest if self.lower_is_better else heapq.nsmallest
         self.worst = worst(_KEPT_SCORES, [*self.worst, entry])
 

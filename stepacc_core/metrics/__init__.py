@@ -5,12 +5,14 @@ The built-in metrics are registered on import. A package of your own names its m
 """
 
 from stepacc_core.metrics import step_accuracy, step_accuracy_v1, trajectory_match
-from stepacc_core.metrics.base import Evaluation, Metric, Reference, build_config, config_hash, evaluate
+from stepacc_core.metrics.base import Evaluation, Metric, Reference, build_config, config_hash, evaluate, reads_content
 from stepacc_core.metrics.manifest import Manifest, load_manifest
 from stepacc_core.metrics.registry import get_metric, metric_problems, register, registered_metrics
+from stepacc_core.metrics.repeats import Evaluations
 
 __all__ = [
     "Evaluation",
+    "Evaluations",
     "Manifest",
     "Metric",
     "Reference",
@@ -20,6 +22,7 @@ __all__ = [
     "get_metric",
     "load_manifest",
     "metric_problems",
+    "reads_content",
     "register",
     "registered_metrics",
 ]

@@ -50,6 +50,11 @@ class Metric(Protocol[ConfigT]):
         """Score one resolved partition; never raises for what is wrong with the partition."""
 
 
+def reads_content(metric: object) -> bool:
+    """Tell whether a metric reads arguments, outputs, tokens or costs; one without `reads_content = False` may."""
+    return getattr(metric, "reads_content", True) is not False
+
+
 @runtime_checkable
 class ReadsOnly(Protocol):
     """A metric that reads less of an occurrence than all of its spans."""

@@ -1,6 +1,6 @@
 """`agent.step_accuracy` 2.0.0: did the agent take the expected steps, in the expected order?"""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -18,6 +18,11 @@ Config = StepAccuracyConfig | StrictPositionConfig
 
 EXPECTED_STEPS = "expected_steps"
 """The column, the annotation key and the config field that hold a trajectory."""
+
+_FEW = 200
+"""Spans of a trace up to which its evaluation is worth keeping for others that are alike."""
+_CHARACTERS = 50
+"""Of an expected step, likewise."""
 
 
 class StepAccuracy:
@@ -51,6 +56,23 @@ class StepAccuracy:
     def observed(self, partition: CanonicalPartition) -> list[list[str]]:
         """Return what an alignment depends on: each step's name and kind, in order."""
         return [[step.name, step.kind] for step in collect_steps(partition)]
+
+    reads_content = False
+    """Arguments, outputs, tokens and costs make no difference."""
+
+    def alike(self, partition: CanonicalPartition, config: Config) -> Hashable | None:
+        """Return the expectation and the steps, of which there are few in most traces; None for a session."""
+        if partition.partition_type != "trace" or len(partition.spans) > _FEW or not_applicable_reason(partition):
+            return None
+        reference = self.reference(partition, config)
+        try:
+            steps = collect_steps(partition)
+        except ScoringError:
+            return None
+        expected = repr(reference)
+        if len(expected) > _FEW * _CHARACTERS:
+            return None
+        return expected, partition.annotation, tuple([(step.name, step.kind) for step in steps])
 
     def score(self, partition: CanonicalPartition, config: Config | None = None) -> Result:
         """Score one trace or session (contract, sections 2 to 7).

@@ -11,11 +11,15 @@ from typing import Any, Literal, TypeVar, cast
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
+from psycopg.types.string import ByteaBinaryLoader
 
 T = TypeVar("T")
 
 ColumnType = Literal["text", "int8", "int4", "float8", "bool", "jsonb", "bytea"]
 """Types of columns here. A jsonb value is bytes on both ways, as `encode.jsonb` makes them."""
+
+ArrayType = Literal["text[]", "int8[]", "int4[]", "float8[]", "bool[]", "jsonb[]"]
+"""Types of columns that are read as lists."""
 
 _COLLATION = ' COLLATE "C"'
 
@@ -58,7 +62,10 @@ def copy_in(conn: sa.Connection, table: str, columns: Columns, rows: Iterable[Se
 
 
 def copy_out(
-    conn: sa.Connection, query: str, types: Sequence[ColumnType], parameters: dict[str, Any] | None = None
+    conn: sa.Connection,
+    query: str,
+    types: Sequence[ColumnType | ArrayType],
+    parameters: dict[str, Any] | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """COPY the rows of a query out.
 
@@ -74,9 +81,11 @@ def copy_out(
     literals = {name: sql.Literal(value) for name, value in (parameters or {}).items()}
     select = sql.SQL(cast("Any", query)).format(**literals)
     statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT BINARY)").format(select)
-    with driver_connection(conn).cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types([_wire_type(kind) for kind in types])
-        yield from copy.rows()
+    with driver_connection(conn).cursor() as cursor:
+        cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)  # of the elements of arrays, as `_wire_type`
+        with cursor.copy(statement) as copy:
+            copy.set_types([_wire_type(kind) for kind in types])
+            yield from copy.rows()
 
 
 @contextmanager
@@ -93,5 +102,5 @@ def closed(iterator: Iterator[T]) -> Iterator[Iterator[T]]:
             iterator.close()
 
 
-def _wire_type(kind: ColumnType) -> str:
+def _wire_type(kind: ColumnType | ArrayType) -> str:
     return "bytea" if kind == "jsonb" else kind  # raw bytes: no second pass through a JSON dumper or loader

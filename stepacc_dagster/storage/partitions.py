@@ -1,6 +1,7 @@
 """Canonical partitions: what a metric scores, read from the tables with the annotation in force."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -12,7 +13,7 @@ from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan,
 from stepacc_dagster.storage import encode
 from stepacc_dagster.storage.copy import ColumnType, closed, copy_out
 from stepacc_dagster.storage.settling import CLOSED, CLOSED_DETAIL, Settling, is_open
-from stepacc_dagster.storage.span_rows import SPAN_COLUMNS, gaps_of, span_of
+from stepacc_dagster.storage.span_rows import gaps_of, spans_of, spans_query, spans_types
 from stepacc_dagster.windows import Window
 
 # Newest revision of each target; a withdrawn one says nothing, so the task's is next.
@@ -35,12 +36,6 @@ _IN_FORCE = """
         ) candidate WHERE NOT candidate.withdrawn ORDER BY candidate.rank LIMIT 1
     ) annotation ON true
 """
-_SPANS = f"""
-    LEFT JOIN LATERAL (
-        SELECT {", ".join(name for name, _ in SPAN_COLUMNS)} FROM stepacc.spans
-        WHERE source = {{source}} AND trace_id = occurrence.trace_id ORDER BY position OFFSET 0
-    ) span ON true
-"""  # noqa: S608 (names of this module)
 _OPEN = is_open("{trace}", now="{{now}}", quiet="{{quiet}}", close="{{close}}")
 _GAPS = f"""
     CASE WHEN {{trace}}.settled OR {{trace}}.start_time_unix_nano IS NULL THEN {{trace}}.gaps
@@ -50,13 +45,14 @@ _GAPS = f"""
 """
 # What all spans of a trace share comes with the first of them only. The order of the rows is that of the CTE: it is
 # materialised and everything joined to it depends on its row, so nothing but a nested loop can be made of it.
-_HEAD = "CASE WHEN coalesce(span.position, 0) = 0 THEN occurrence.{name} END"
+_HEAD = "CASE WHEN coalesce(span.chunk, 0) = 0 THEN occurrence.{name} END"
 _HEAD_NAMES = ("task_id", "annotation_id", "revision", "value", "gaps")
 _SELECT = f"""
     SELECT occurrence.partition_id, occurrence.session_id, occurrence.trace_id,
            {", ".join(_HEAD.format(name=name) for name in _HEAD_NAMES)}, span.*
-    FROM occurrence {_SPANS}
+    FROM occurrence LEFT JOIN LATERAL ({{spans}}) span ON true
 """  # noqa: S608 (names of this module)
+_SPANS_OF = "source = {source} AND trace_id = occurrence.trace_id"
 _TRACES = f"""
     WITH occurrence AS MATERIALIZED (
         SELECT occurrence.trace_id AS partition_id, occurrence.session_id, occurrence.trace_id, occurrence.task_id,
@@ -66,7 +62,7 @@ _TRACES = f"""
         WHERE occurrence.source = {{source}} AND occurrence.window_key = {{window}} AND occurrence.erased_at IS NULL
           AND NOT {_OPEN.format(trace="occurrence")}
         ORDER BY occurrence.trace_id
-    ) {_SELECT}
+    )
 """  # noqa: S608 (names of this module)
 _SESSIONS = f"""
     WITH occurrence AS MATERIALIZED (
@@ -82,14 +78,26 @@ _SESSIONS = f"""
                 AND {_OPEN.format(trace="member")}
           )
         ORDER BY occurrence.session_id, trace.start_time_unix_nano NULLS LAST, trace.trace_id
-    ) {_SELECT}
+    )
 """  # noqa: S608 (names of this module)
-_TYPES: list[ColumnType] = [
-    *("text", "text", "text", "text", "int8", "int4", "jsonb", "jsonb"),
-    *(kind for _, kind in SPAN_COLUMNS),
-]
-_SPAN_AT = 8
-"""Where the columns of the span begin in a row."""
+_HEAD_TYPES: tuple[ColumnType, ...] = ("text", "text", "text", "text", "int8", "int4", "jsonb", "jsonb")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a partition is wanted.
+
+    Attributes:
+        key: the annotation key.
+        content: whether the arguments, outputs, tokens and costs of its spans are; they are None otherwise.
+    """
+
+    key: AnnotationKey = "expected_steps"
+    content: bool = True
+
+
+ALL = Wanted()
+"""Expected steps, and all of each span."""
 
 
 def load_trace_partitions(
@@ -97,17 +105,17 @@ def load_trace_partitions(
     source: str,
     window: Window,
     settling: Settling,
-    key: AnnotationKey = "expected_steps",
+    wanted: Wanted = ALL,
 ) -> Iterator[CanonicalPartition]:
     """Yield the traces that start in a window as partitions, in order of their ids, those that have settled.
 
     Erased ones are left out.
 
-    The column that `key` names, and `annotation`, are those of the annotation of this key in force: one made for this
-    very trace, else one made for its task. The column of any other key is empty. Memory holds one partition at a time;
-    the connection is busy until the iterator is exhausted or closed.
+    The column that `wanted.key` names, and `annotation`, are those of the annotation of this key in force: one made for
+    this very trace, else one made for its task. The column of any other key is empty. Memory holds one partition at a
+    time; the connection is busy until the iterator is exhausted or closed.
     """
-    return _load(conn, _TRACES, "trace", source, window, settling, key)
+    return _load(conn, _TRACES, "trace", source, window, settling, wanted)
 
 
 def load_session_partitions(
@@ -115,7 +123,7 @@ def load_session_partitions(
     source: str,
     window: Window,
     settling: Settling,
-    key: AnnotationKey = "expected_steps",
+    wanted: Wanted = ALL,
 ) -> Iterator[CanonicalPartition]:
     """Yield the sessions whose first trace starts in a window, in order of their ids, with all their spans.
 
@@ -123,7 +131,7 @@ def load_session_partitions(
     whatever window that is; a session's task is that of its first trace.
     Otherwise as `load_trace_partitions`.
     """
-    return _load(conn, _SESSIONS, "session", source, window, settling, key)
+    return _load(conn, _SESSIONS, "session", source, window, settling, wanted)
 
 
 def _load(  # noqa: PLR0913, PLR0917 (what is loaded, and how)
@@ -133,17 +141,18 @@ def _load(  # noqa: PLR0913, PLR0917 (what is loaded, and how)
     source: str,
     window: Window,
     settling: Settling,
-    key: AnnotationKey,
+    wanted: Wanted,
 ) -> Iterator[CanonicalPartition]:
-    names = {"source": encode.text(source), "window": window.key, "key": key, **settling.values}
-    rows = copy_out(conn, query, _TYPES, names)
+    names = {"source": encode.text(source), "window": window.key, "key": wanted.key, **settling.values}
+    select = query + _SELECT.format(spans=spans_query(_SPANS_OF, content=wanted.content))
+    rows = copy_out(conn, select, [*_HEAD_TYPES, *spans_types(content=wanted.content)], names)
     with closed(rows):
         for partition_id, group in groupby(rows, key=itemgetter(0)):
-            yield _partition(kind, partition_id, group, key)
+            yield _partition(kind, partition_id, group, wanted)
 
 
 def _partition(
-    kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any, ...]], key: AnnotationKey
+    kind: PartitionType, partition_id: str, rows: Iterator[tuple[Any, ...]], wanted: Wanted
 ) -> CanonicalPartition:
     head: tuple[Any, ...] = ()
     spans: list[CanonicalSpan] = []
@@ -152,8 +161,7 @@ def _partition(
         head = head or row
         if row[7] is not None:
             gaps += gaps_of(row[7])
-        if row[_SPAN_AT] is not None:
-            spans.append(span_of(row[2], row[_SPAN_AT:]))
+        spans += spans_of(row[2], row[len(_HEAD_TYPES) :], content=wanted.content)
     _, session_id, _, task_id, annotation_id, revision, value = head[:7]
     said = None if value is None else encode.decode(value)
     return CanonicalPartition(
@@ -161,8 +169,8 @@ def _partition(
         partition_id=partition_id,
         session_id=session_id,
         task_id=task_id,
-        expected_steps=said if key == "expected_steps" else None,
-        reference_trajectories=said if key == "reference_trajectories" else None,
+        expected_steps=said if wanted.key == "expected_steps" else None,
+        reference_trajectories=said if wanted.key == "reference_trajectories" else None,
         annotation=None if annotation_id is None else AnnotationRef(annotation_id, revision),
         spans=tuple(spans),
         gaps=tuple(gaps),

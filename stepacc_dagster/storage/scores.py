@@ -41,6 +41,10 @@ _SHARED = ["source", "window_key", "metric_version", "config_hash", "dagster_run
 _KEY = ["metric", "partition_type", "partition_id", "annotation_id", "reference_hash", "steps_hash"]
 _NEVER_NULL = 3
 """How many columns of the key, the first ones, are never NULL."""
+_KEPT = 1_000
+"""Encoded metadata that are kept for the next rows."""
+_SMALL = 10_000
+"""Bytes of encoded metadata up to which they are."""
 
 # What is written last must be confirmed last. Hence statement_timestamp(), not now(), for the transaction may have
 # begun long before it got the lock; and later than what the partitions have, for the server's clock may have gone back.
@@ -157,7 +161,8 @@ def write_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     lock(conn, "scores", source, window.key, metric, metric_version, config_hash)
     lock_shared(conn, "erasure", source)
     create_staging(conn, "staged_scores", _COLUMNS)
-    copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, metric, row) for place, row in enumerate(rows)))
+    encoded = _Encoded()
+    copy_in(conn, "staged_scores", _COLUMNS, (_staged(place, metric, row, encoded) for place, row in enumerate(rows)))
     conn.execute(sa.text("ANALYZE staged_scores (metric, partition_type, partition_id)"))
     values: Sequence[Any] = (source, window.key, metric_version, config_hash, run_id)
     names = dict(zip(_SHARED, values, strict=True))
@@ -198,7 +203,25 @@ def retire_scores(  # noqa: PLR0913 (the parts of an evaluation's key)
     return conn.execute(_RETIRE, names | dict(settling.values)).rowcount
 
 
-def _staged(place: int, metric: str, row: ScoreRow) -> tuple[Any, ...]:
+class _Encoded:
+    """The jsonb of metadata, made once of an object that comes again, as that of evaluations that are alike does."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[dict[str, Any], bytes]] = {}
+
+    def of(self, metadata: dict[str, Any]) -> bytes:
+        found = self._kept.get(id(metadata))
+        if found is not None:
+            return found[1]
+        encoded = encode.jsonb(metadata)
+        if len(encoded) <= _SMALL:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[id(metadata)] = metadata, encoded  # held, so that no other object gets its id
+        return encoded
+
+
+def _staged(place: int, metric: str, row: ScoreRow, encoded: _Encoded) -> tuple[Any, ...]:
     return (
         place,
         encode.text(row.member or metric),
@@ -218,5 +241,5 @@ def _staged(place: int, metric: str, row: ScoreRow) -> tuple[Any, ...]:
         row.annotation_id,
         row.reference_hash,
         row.steps_hash,
-        encode.jsonb(row.metadata),
+        encoded.of(row.metadata),
     )

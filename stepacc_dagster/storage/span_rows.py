@@ -1,11 +1,14 @@
-"""A canonical span as a row of `spans`, and back."""
+"""A canonical span as a row of `spans`, and the spans of a trace back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from itertools import repeat
 from typing import Any
 
 from stepacc_core.model import CanonicalSpan, Gap, ToolCall
 from stepacc_dagster.storage import encode
-from stepacc_dagster.storage.copy import ColumnType
+from stepacc_dagster.storage.copy import ArrayType, ColumnType
 
 SPAN_COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("span_id", "text"),
@@ -29,6 +32,18 @@ SPAN_COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("output", "jsonb"),
 )
 """Columns of a span within its trace, the jsonb ones last."""
+
+_CONTENT = frozenset({"tool_arguments", "output", "input_tokens", "output_tokens", "cost_usd"})
+_ARRAYS: dict[ColumnType, ArrayType] = {
+    "text": "text[]",
+    "int4": "int4[]",
+    "int8": "int8[]",
+    "float8": "float8[]",
+    "bool": "bool[]",
+    "jsonb": "jsonb[]",
+}
+_FIELDS = tuple(field.name for field in fields(CanonicalSpan))
+_NOTHING = repeat(None)
 
 
 def span_row(position: int, span: CanonicalSpan) -> tuple[Any, ...]:
@@ -56,50 +71,45 @@ def span_row(position: int, span: CanonicalSpan) -> tuple[Any, ...]:
     )
 
 
-def span_of(trace_id: str, row: tuple[Any, ...]) -> CanonicalSpan:
-    """Return the span of a row of `SPAN_COLUMNS`."""
-    (
-        span_id,
-        _,
-        kind,
-        name,
-        parent_span_id,
-        start,
-        end,
-        status,
-        tool_name,
-        tool_full_name,
-        tool_call_id,
-        agent_name,
-        calls_announced,
-        input_tokens,
-        output_tokens,
-        cost_usd,
-        arguments,
-        calls,
-        output,
-    ) = row
-    return CanonicalSpan(
-        trace_id,
-        span_id,
-        kind,
-        name,
-        parent_span_id,
-        start,
-        end,
-        status,
-        tool_name,
-        tool_full_name,
-        None if arguments is None else encode.decode(arguments),
-        tool_call_id,
-        agent_name,
-        () if calls is None else tuple(ToolCall(**call) for call in encode.decode(calls)),
-        calls_announced,
-        None if output is None else encode.decode(output),
-        input_tokens,
-        output_tokens,
-        cost_usd,
-    )
+SPANS_PER_ROW = 256
+"""Spans of a trace that are read as one row: what a row holds is in memory at once, here and in the server."""
+
+
+def spans_query(traces: str, *, content: bool) -> str:
+    """Return a query for the spans of traces in rows of many: `chunk` and an array for each column, spans in order.
+
+    A row for each span would cost more to pass on than all that is done with it.
+
+    Args:
+        traces: condition on the columns of `spans` that chooses one trace.
+        content: whether arguments, outputs, tokens and costs are wanted; they are left out, and not read, otherwise.
+    """
+    names = [name for name, _ in _columns(content=content)]
+    # Aggregates take their rows in the order of the inner query: whoever sorts by the chunk keeps it.
+    return f"""
+        SELECT position / {SPANS_PER_ROW} AS chunk, {", ".join(f"array_agg({name})" for name in names)}
+        FROM (
+            SELECT position, {", ".join(names)} FROM stepacc.spans WHERE {traces} ORDER BY position OFFSET 0
+        ) ordered GROUP BY chunk ORDER BY chunk
+    """  # noqa: S608 (names of this module, and the caller's condition)
+
+
+def spans_types(*, content: bool) -> list[ColumnType | ArrayType]:
+    """Return the types of the columns of `spans_query`."""
+    return ["int4", *(_ARRAYS[kind] for _, kind in _columns(content=content))]
+
+
+def spans_of(trace_id: str, row: Sequence[Any], *, content: bool) -> Iterator[CanonicalSpan]:
+    """Yield the spans of a row of `spans_query`, of which `chunk` may be None: a trace without spans."""
+    chunk, *arrays = row
+    if chunk is None:
+        return iter(())
+    values: dict[str, Iterable[Any]] = dict(zip([name for name, _ in _columns(content=content)], arrays, strict=True))
+    values["tool_calls"] = map(_calls, values["tool_calls"])
+    for name in ("tool_arguments", "output") if content else ():
+        values[name] = map(_decoded, values[name])
+    values["trace_id"] = repeat(trace_id)
+    return map(CanonicalSpan, *(values.get(name, _NOTHING) for name in _FIELDS))
 
 
 def gaps_jsonb(gaps: Iterable[Gap]) -> bytes:
@@ -110,6 +120,21 @@ def gaps_jsonb(gaps: Iterable[Gap]) -> bytes:
 def gaps_of(value: bytes) -> tuple[Gap, ...]:
     """Return the gaps of the column `gaps`."""
     return tuple(Gap(gap["kind"], gap["detail"], tuple(gap["span_ids"])) for gap in encode.decode(value))
+
+
+@cache
+def _columns(*, content: bool) -> tuple[tuple[str, ColumnType], ...]:
+    return tuple(
+        (name, kind) for name, kind in SPAN_COLUMNS if name != "position" and (content or name not in _CONTENT)
+    )
+
+
+def _calls(value: bytes | None) -> tuple[ToolCall, ...]:
+    return () if value is None else tuple([ToolCall(**call) for call in encode.decode(value)])
+
+
+def _decoded(value: bytes | None) -> Any:
+    return None if value is None else encode.decode(value)
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

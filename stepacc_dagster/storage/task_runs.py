@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalPartition
 from stepacc_dagster.storage import encode
-from stepacc_dagster.storage.copy import ColumnType, closed, copy_out
-from stepacc_dagster.storage.span_rows import SPAN_COLUMNS, span_of
+from stepacc_dagster.storage.copy import ArrayType, ColumnType, closed, copy_out
+from stepacc_dagster.storage.span_rows import spans_of, spans_query, spans_types
 
 _RUNS = sa.text("""
     SELECT trace_id, session_id, task_id FROM stepacc.traces
@@ -19,10 +19,12 @@ _RUNS = sa.text("""
     ORDER BY start_time_unix_nano DESC NULLS LAST, trace_id LIMIT :limit
 """)
 _SPANS = f"""
-    SELECT trace_id, {", ".join(name for name, _ in SPAN_COLUMNS)} FROM stepacc.spans
-    WHERE source = {{source}} AND trace_id = ANY ({{trace_ids}}) ORDER BY trace_id, position
-"""  # noqa: S608 (names of this module)
-_TYPES: list[ColumnType] = ["text", *(kind for _, kind in SPAN_COLUMNS)]
+    SELECT occurrence.trace_id, span.*
+    FROM unnest(CAST({{trace_ids}} AS text[])) WITH ORDINALITY occurrence (trace_id, place)
+    JOIN LATERAL ({spans_query("source = {source} AND trace_id = occurrence.trace_id", content=True)}) span ON true
+    ORDER BY place, chunk
+"""  # noqa: S608 (names of this package)
+_TYPES: list[ColumnType | ArrayType] = ["text", *spans_types(content=True)]
 
 
 def load_task_runs(
@@ -46,7 +48,7 @@ def load_task_runs(
     known = {row.trace_id: row for row in conn.execute(_RUNS, given)}
     if not known:
         return
-    rows = copy_out(conn, _SPANS, _TYPES, {"source": given["source"], "trace_ids": list(known)})
+    rows = copy_out(conn, _SPANS, _TYPES, {"source": given["source"], "trace_ids": sorted(known)})
     with closed(rows):
         for trace_id, group in groupby(rows, key=itemgetter(0)):
             yield CanonicalPartition(
@@ -54,5 +56,5 @@ def load_task_runs(
                 partition_id=trace_id,
                 session_id=known[trace_id].session_id,
                 task_id=known[trace_id].task_id,
-                spans=tuple(span_of(trace_id, row[1:]) for row in group),
+                spans=tuple(span for row in group for span in spans_of(trace_id, row[1:], content=True)),
             )

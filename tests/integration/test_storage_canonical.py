@@ -7,9 +7,17 @@ import sqlalchemy as sa
 
 from stepacc_core.model import CanonicalPartition, CanonicalSpan, CanonicalTrace
 from stepacc_dagster.storage.canonical import Ingested, write_traces
+from stepacc_dagster.storage.partitions import Wanted, load_trace_partitions
 from stepacc_dagster.storage.tables import sessions, traces
-from tests.integration.storage_access import content, rows_by, session_partitions, trace_partitions, write_window
-from tests.integration.storage_samples import A_GAP, MONDAY, SUNDAY, TUESDAY, trace
+from tests.integration.storage_access import (
+    SETTLING,
+    content,
+    rows_by,
+    session_partitions,
+    trace_partitions,
+    write_window,
+)
+from tests.integration.storage_samples import A_GAP, MONDAY, SOURCE, SUNDAY, TUESDAY, trace
 
 
 def test_a_trace_comes_back_as_it_was_written(migrated_engine: sa.Engine) -> None:
@@ -209,6 +217,24 @@ def test_many_traces_stream(migrated_engine: sa.Engine) -> None:
     assert sum(len(p.spans) for p in loaded) == 12_000
     starts = [s.start_time_unix_nano for s in loaded[0].spans if s.kind == "AGENT"]
     assert starts == sorted(starts, key=lambda start: start or 0)
+
+
+def test_the_spans_of_a_large_trace_come_in_their_order(migrated_engine: sa.Engine) -> None:
+    large = trace("t", tools="abcdefgh" * 100, session_id="s")
+    write_window(migrated_engine, MONDAY, large, trace("u", hour=10, session_id="s"))
+    (first, second), [session] = trace_partitions(migrated_engine, MONDAY), session_partitions(migrated_engine, MONDAY)
+    assert first.spans == large.spans
+    assert session.spans == first.spans + second.spans
+
+
+def test_content_that_is_not_wanted_is_left_out_and_all_else_is_there(migrated_engine: sa.Engine) -> None:
+    write_window(migrated_engine, MONDAY, trace("t"), replace(trace("u"), spans=(), root_span_id=None))
+    with migrated_engine.connect() as conn:
+        bare = list(load_trace_partitions(conn, SOURCE, MONDAY, SETTLING, Wanted(content=False)))
+    none: dict[str, Any] = {"tool_arguments": None, "output": None, "input_tokens": None, "output_tokens": None, "cost_usd": None}
+    whole = trace_partitions(migrated_engine, MONDAY)
+    assert bare == [replace(each, spans=tuple(replace(span, **none) for span in each.spans)) for each in whole]
+    assert any(span.tool_calls for each in bare for span in each.spans)
 
 
 def _untimed(trace_id: str, session_id: str) -> CanonicalTrace:
