@@ -1,6 +1,7 @@
 """`stepacc suggest` on files: expected steps that a person confirms."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 
 from stepacc_core import CanonicalPartition, CanonicalSpan, dump_partition
 from stepacc_core.annotation_files import parse_annotations
+from stepacc_core.annotations import REFERENCES_KEY
 from stepacc_core.picture.characters import printable
 from stepacc_core.suggest import suggest
 from stepacc_core.suggest.document import TaskSuggestion, annotation_document
@@ -130,6 +132,33 @@ def test_json_has_the_support(returns: Path) -> None:
         ("b", 15, 2, "their order varies"),
         ("c", 15, 2, "their order varies"),
     ]
+
+
+def called(ident: str, **arguments: Any) -> CanonicalPartition:
+    """A trace with one call of a tool."""
+    run = partition(ident, "a")
+    root, call = run.spans
+    return replace(run, spans=(root, replace(call, tool_arguments=arguments)))
+
+
+def test_arguments_that_are_the_same_in_every_run_are_proposed_where_that_is_asked(tmp_path: Path) -> None:
+    like = {"currency": "EUR", "filter": {"number": 1}, "day": "2026-01-02", "none": None}
+    path = file(tmp_path, called("1", id=1, **like), called("2", id=2, **like), called("3", id=1.0, **like, more=True))
+    words = ("suggest", path, "--key", "reference_trajectories")
+
+    plain, asked = stepacc(*words).out, stepacc(*words, "--arguments").out
+    [steps] = [each["references"][0]["steps"] for each in [yaml.safe_load(plain)["annotations"][0][REFERENCES_KEY]]]
+    assert steps == [{"tool": "a"}]
+    [annotation] = parse_annotations(asked, "yaml", name="x")
+    assert annotation.value["references"][0]["steps"] == [
+        {"tool": "a", "args": {**like, "filter": {"equals": {"number": 1}}}}
+    ]
+    [row] = stepacc(*words, "--json").rows
+    assert row["steps"][0]["arguments"].keys() == like.keys()
+    assert stepacc("suggest", file(tmp_path, called("1", id=1)), *words[2:], "--arguments").out.count("args") == 0
+    refused = stepacc("suggest", path, "--arguments")
+    assert refused.code == 2
+    assert "add `--key reference_trajectories`" in refused.complaint
 
 
 def test_each_task_has_an_entry_and_one_can_be_named(tmp_path: Path) -> None:

@@ -25,13 +25,16 @@ class TaskSuggestion:
     suggestion: Suggestion
 
 
-def annotation_document(suggested: Sequence[TaskSuggestion], source: str | None, keys: Sequence[str] = KEYS) -> str:
+def annotation_document(
+    suggested: Sequence[TaskSuggestion], source: str | None, keys: Sequence[str] = KEYS, *, arguments: bool = False
+) -> str:
     """Return an annotations file in YAML, every entry with `confirmed: false` and its support in comments.
 
     Args:
         suggested: one for each task, at least one.
         source: what the file is for; None leaves it to the import.
         keys: what to say of each task: `expected_steps`, `reference_trajectories` or both.
+        arguments: whether references name the arguments that a step has in every run.
     """
     parts = [_HEAD]
     if source is not None:
@@ -39,7 +42,7 @@ def annotation_document(suggested: Sequence[TaskSuggestion], source: str | None,
     parts.append("annotations:\n")
     for one in suggested:
         parts += [f"# {line}\n" for line in support_lines(one)]
-        parts.append(_yaml([_entry(one, keys)]))
+        parts.append(_yaml([_entry(one, keys, arguments=arguments)]))
     return "".join(parts)
 
 
@@ -60,12 +63,12 @@ def support_lines(one: TaskSuggestion) -> Iterator[str]:
         yield f"  left out, {step.support} of {runs} but at no steady place: {printable(step.name)}"
 
 
-def _entry(one: TaskSuggestion, keys: Sequence[str]) -> dict[str, Any]:
+def _entry(one: TaskSuggestion, keys: Sequence[str], *, arguments: bool) -> dict[str, Any]:
     said = {
         EXPECTED_STEPS_KEY: one.suggestion.expected_steps(),
         "reference_trajectories": {
             "match": "in_order",
-            "references": [{"name": "suggested", "steps": one.suggestion.reference()}],
+            "references": [{"name": "suggested", "steps": one.suggestion.reference(arguments=arguments)}],
         },
     }
     return {

@@ -8,6 +8,7 @@ from itertools import combinations
 from stepacc_core.errors import ConfigError
 from stepacc_core.metrics.step_accuracy import step_accuracy
 from stepacc_core.names import StepKind
+from stepacc_core.suggest.arguments import common_arguments
 from stepacc_core.suggest.consensus import Thresholds, find_consensus
 from stepacc_core.suggest.optional import OptionalStep, find_optional
 from stepacc_core.suggest.order import Evidence, Label
@@ -96,8 +97,15 @@ def _suggested(
                 yield SuggestedElement((_optional(step, names),))
         if members:
             within = tuple(_optional(step, names) for step in optional if step.within == index)
-            shared = tuple(Suggested(names[label[0]], _kind(label[0]), evidence.support(label)) for label in members)
+            shared = tuple(_shared(label, evidence, names) for label in members)
             yield SuggestedElement((*shared, *within), _reason(members, evidence) if len(shared + within) > 1 else "")
+
+
+def _shared(label: Label, evidence: Evidence, names: Mapping[Key, str]) -> Suggested:
+    calls = [
+        run.steps[places[label]] for run, places in zip(evidence.runs, evidence.places, strict=True) if label in places
+    ]
+    return Suggested(names[label[0]], _kind(label[0]), len(calls), arguments=common_arguments(calls))
 
 
 def _optional(step: OptionalStep, names: Mapping[Key, str]) -> Suggested:

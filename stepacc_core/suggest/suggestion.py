@@ -1,7 +1,7 @@
 """What is suggested for a task, with its support, in the forms that annotations have."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stepacc_core.names import StepKind
@@ -9,12 +9,16 @@ from stepacc_core.names import StepKind
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
-    """One suggested step: its name, its kind, and in how many runs it stands. Too few of them, and it is optional."""
+    """One suggested step: its name, its kind, and in how many runs it stands. Too few of them, and it is optional.
+
+    `arguments` are those that it has in every run, as a reference writes them.
+    """
 
     name: str
     kind: StepKind
     support: int
     optional: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,16 @@ class Suggestion:
         """Return the trajectory for `agent.step_accuracy`, optional steps left out."""
         return list(_written(self._required()))
 
-    def reference(self) -> list[Any]:
-        """Return the steps of a reference for `agent.trajectory_match`, optional steps marked."""
+    def reference(self, *, arguments: bool = False) -> list[Any]:
+        """Return the steps of a reference for `agent.trajectory_match`, optional steps marked.
+
+        Args:
+            arguments: whether those that a step has in every run are named, and so checked.
+        """
         return [
-            _step(element.members[0])
+            _step(element.members[0], arguments=arguments)
             if len(element.members) == 1
-            else {"any_order": [_step(member) for member in element.members]}
+            else {"any_order": [_step(member, arguments=arguments) for member in element.members]}
             for element in self.elements
         ]
 
@@ -75,6 +83,8 @@ def _written(elements: Iterator[SuggestedElement]) -> Iterator[str | list[str]]:
             yield names
 
 
-def _step(step: Suggested) -> dict[str, Any]:
+def _step(step: Suggested, *, arguments: bool) -> dict[str, Any]:
     told: dict[str, Any] = {step.kind.lower(): step.name}
+    if arguments and step.arguments:
+        told["args"] = dict(step.arguments)
     return told | {"optional": True} if step.optional else told

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS
+from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, REFERENCES_KEY
 from stepacc_core.errors import ConfigError, ScoringError
 from stepacc_core.model import CanonicalPartition
 from stepacc_core.policy import LITERAL, StepPolicy, apply_policy
@@ -16,9 +16,12 @@ from stepacc_core.steps import find_roots, not_applicable_reason
 from stepacc_core.suggest import Run, SuggestSettings, run_of, suggest
 from stepacc_core.suggest.document import TaskSuggestion, annotation_document, support_lines
 from stepacc_dagster.cli.files import read_trace_files, report_problems
-from stepacc_dagster.cli.output import counted, emit_json, json_option, note
+from stepacc_dagster.cli.output import counted, emit_json, json_option, note, printable
 from stepacc_dagster.cli.reading_options import Reading, reading_options
 from stepacc_dagster.cli.sources import source_option, source_or_only
+
+if TYPE_CHECKING:
+    from stepacc_dagster.storage.good_runs import JudgedRuns
 
 _share = click.FloatRange(0, 1, min_open=True)
 
@@ -48,6 +51,12 @@ _share = click.FloatRange(0, 1, min_open=True)
 @click.option(
     "--optional-share", default=0.2, show_default=True, type=_share, help="A step in fewer of the runs is left out."
 )
+@click.option(
+    "--arguments",
+    "with_arguments",
+    is_flag=True,
+    help="Propose too, in reference_trajectories, the arguments that a step has in every run.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the annotations file here; it must not exist.")
 @reading_options
 @json_option
@@ -62,6 +71,7 @@ def suggest_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     optional_share: float,
     out: Path | None,
     *,
+    with_arguments: bool,
     reading: Reading,
     as_json: bool,
 ) -> None:
@@ -69,12 +79,15 @@ def suggest_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
 
     Runs are the traces in FILES, or without FILES those of a source in the database. Steps whose order varies between
     runs, or that run at the same time, become a group. The annotations file goes to standard output or --out, with
-    `confirmed: false`: nothing is stored until it is imported with --confirm.
+    `confirmed: false`: nothing is stored until it is imported with --confirm. It learns traces, not sessions, and of
+    arguments only those that never vary (--arguments).
+
+    Of the database, runs that agent.trajectory_match found to fail, or to hold a forbidden step, are left out.
 
     \b
     Examples:
       stepacc suggest good_runs.jsonl --task return_order --out suggested.yaml
-      stepacc suggest --source support_agent --task return_order --key reference_trajectories
+      stepacc suggest --task return_order --key reference_trajectories --arguments
       stepacc annotations check suggested.yaml
       stepacc annotations import suggested.yaml --confirm
 
@@ -83,6 +96,9 @@ def suggest_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
     if out is not None and out.exists():
         msg = f"{out} exists, and may hold what somebody wrote; name another file."
         raise click.BadParameter(msg, param_hint="--out")
+    if with_arguments and REFERENCES_KEY not in keys:
+        msg = f"Arguments stand in {REFERENCES_KEY} alone; add `--key {REFERENCES_KEY}`."
+        raise click.BadParameter(msg, param_hint="--arguments")
     try:
         settings = SuggestSettings(share, optional_share)
     except ConfigError as error:
@@ -95,7 +111,7 @@ def suggest_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
         found = _of_database(source, task_id, trace_ids, runs, reading.policy)
     chosen = [partition for partition in found if not trace_ids or partition.partition_id in trace_ids]
     suggested, refused = _suggested(_by_task(chosen, task_id), settings)
-    _write(suggested, source, keys, out, as_json=as_json)
+    _write(suggested, source, keys, out, arguments=with_arguments, as_json=as_json)
     for refusal in refused:
         note(refusal)
     report_problems(problems)
@@ -112,7 +128,8 @@ def _of_files(files: tuple[Path, ...], reading: Reading) -> tuple[list[Canonical
 def _of_database(
     source: str, task_id: str | None, trace_ids: tuple[str, ...], runs: int, policy: StepPolicy
 ) -> list[CanonicalPartition]:
-    from stepacc_dagster.storage.opening import open_storage  # noqa: PLC0415 (files need no database)
+    from stepacc_dagster.storage.good_runs import judged_runs  # noqa: PLC0415 (files need no database)
+    from stepacc_dagster.storage.opening import open_storage  # noqa: PLC0415 (as above)
     from stepacc_dagster.storage.task_runs import load_task_runs  # noqa: PLC0415 (as above)
 
     if task_id is None and not trace_ids:
@@ -120,15 +137,29 @@ def _of_database(
         raise click.UsageError(msg)
     policy = _configured_policy(source) if policy == LITERAL else policy
     with open_storage() as engine, engine.connect() as connection:
-        loaded = list(load_task_runs(connection, source, task_id, trace_ids or None, runs))
+        judged = judged_runs(connection, source, task_id, trace_ids or None, runs)
+        # Whoever names a run vouches for it, and is told what is stored of it.
+        named = (*judged.failed, *judged.forbidden) if trace_ids else ()
+        _tell_bad(judged, named=bool(trace_ids))
+        loaded = list(load_task_runs(connection, source, task_id, (*judged.good, *named), runs))
     return [apply_policy(one, policy) for one in loaded]
+
+
+def _tell_bad(judged: "JudgedRuns", *, named: bool) -> None:
+    """Say how many runs are no good ones by what is stored of them."""
+    taken = "taken as good though, since named" if named else "left out"
+    for ids, why in ((judged.failed, "whose verdict is fail"), (judged.forbidden, "in which a forbidden step ran")):
+        if ids:
+            which = f" ({', '.join(map(printable, ids))})" if named else ""
+            note(f"{counted(len(ids), 'run')} {why} {taken}{which}.")
 
 
 def _configured_policy(source: str) -> StepPolicy:
     """Return the step policy of a source that is configured on this machine, so that steps are those it scores."""
-    from stepacc_dagster.definitions import defs_folder, load_sources  # noqa: PLC0415 (loads Dagster)
+    from stepacc_dagster.definitions import defs_folder, read_sources  # noqa: PLC0415 (loads Dagster)
 
-    return next((one.step_policy for one in load_sources(defs_folder()) if one.name == source), LITERAL)
+    found = read_sources(defs_folder()).named(source)
+    return found.step_policy if found else LITERAL
 
 
 def _by_task(partitions: Sequence[CanonicalPartition], task_id: str | None) -> dict[str, list[CanonicalPartition]]:
@@ -178,15 +209,21 @@ def _failed(partition: CanonicalPartition) -> bool:
     return any(span.span_id in roots and span.status == "ERROR" for span in partition.spans)
 
 
-def _write(
-    suggested: Sequence[TaskSuggestion], source: str | None, keys: Sequence[str], out: Path | None, *, as_json: bool
+def _write(  # noqa: PLR0913 (what options say)
+    suggested: Sequence[TaskSuggestion],
+    source: str | None,
+    keys: Sequence[str],
+    out: Path | None,
+    *,
+    arguments: bool,
+    as_json: bool,
 ) -> None:
     if as_json:
         for one in suggested:
-            emit_json(_row(one))
+            emit_json(_row(one, arguments=arguments))
     if not suggested or (as_json and out is None):
         return
-    document = annotation_document(suggested, source, keys)
+    document = annotation_document(suggested, source, keys, arguments=arguments)
     if out is None:
         click.echo(document, nl=False)
         return
@@ -197,20 +234,21 @@ def _write(
     note(f"Written to {out}; read it, correct it, then: stepacc annotations import {out} --confirm")
 
 
-def _row(one: TaskSuggestion) -> dict[str, Any]:
+def _row(one: TaskSuggestion, *, arguments: bool) -> dict[str, Any]:
     suggestion = one.suggestion
     return {
         "task_id": one.task_id,
         "runs": suggestion.runs,
         "fitting": suggestion.fitting,
         "expected_steps": suggestion.expected_steps(),
-        "reference": suggestion.reference(),
+        "reference": suggestion.reference(arguments=arguments),
         "steps": [
             {
                 "name": member.name,
                 "kind": member.kind,
                 "support": member.support,
                 "optional": member.optional,
+                "arguments": dict(member.arguments),
                 "element": index,
                 "any_order": element.reason or None,
             }

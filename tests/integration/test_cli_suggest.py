@@ -50,6 +50,41 @@ def test_only_the_newest_or_only_those_that_are_named() -> None:
     assert (row["runs"], row["expected_steps"]) == (2, ["a", "b", "c"])
 
 
+def judged(engine: sa.Engine, trace_id: str, verdict: str, *forbidden: str) -> None:
+    """Store what `agent.trajectory_match` says of a run."""
+    with engine.begin() as connection:
+        score_id = connection.scalar(
+            sa.text(
+                "INSERT INTO stepacc.scores (source, partition_type, partition_id, window_key, metric, metric_version,"
+                " config_hash, status, score) VALUES (:source, 'trace', :trace_id, :day, 'trajectory_match.passed',"
+                " '1.0.0', 'abcd', 'scored', 0) RETURNING id"
+            ),
+            {"source": SOURCE, "trace_id": trace_id, "day": MONDAY.key},
+        )
+        connection.execute(
+            sa.text("INSERT INTO stepacc.score_metadata (score_id, metadata) VALUES (:score_id, :metadata)"),
+            {"score_id": score_id, "metadata": json.dumps({"verdict": verdict, "forbidden": forbidden})},
+        )
+
+
+def test_runs_that_failed_or_did_what_is_forbidden_are_no_good_ones(migrated_engine: sa.Engine) -> None:
+    judged(migrated_engine, "t1", "pass")
+    judged(migrated_engine, "t2", "fail")
+    judged(migrated_engine, "t3", "review", "c")
+
+    said = stepacc(*TASK)
+    assert [row["runs"] for row in said.rows] == [2]
+    assert said.err.splitlines() == [
+        "1 run whose verdict is fail left out.",
+        "1 run in which a forbidden step ran left out.",
+    ]
+    [newest] = stepacc(*TASK, "--runs", "1").rows
+    assert (newest["runs"], newest["expected_steps"]) == (1, ["a", "c", "b"])
+    named = stepacc(*TASK, "--trace", "t1", "--trace", "t2")
+    assert named.rows[0]["runs"] == 2
+    assert named.err == "1 run whose verdict is fail taken as good though, since named (t2).\n"
+
+
 def test_an_erased_trace_is_not_learnt() -> None:
     assert stepacc("erase", "--trace", "t2", "--source", SOURCE, "--yes").code == 0
 
