@@ -6,7 +6,9 @@ Dagster project of your own loads the component by itself and has no need of thi
 """
 
 import logging
+import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -17,19 +19,70 @@ from dagster_shared.yaml_utils import parse_yamls_with_source_position
 from dagster_shared.yaml_utils.source_position import ValueAndSourcePositionTree
 from pydantic import ValidationError
 
-from stepacc_core.errors import ConfigError
+from stepacc_core.errors import ConfigError, StepaccError
 from stepacc_dagster.component import StepAccuracyComponent, build_evaluation_definitions
 from stepacc_dagster.defs_errors import located
 from stepacc_dagster.local.executor import noted_in_process_executor
 from stepacc_dagster.local.home import local_defs_folder
 from stepacc_dagster.sources import Source
 
+_LOGGER = logging.getLogger("stepacc")
+_NAME = re.compile(r"""^\s+source:\s*["']?([^\s"'#]+)""", re.MULTILINE)
 _TYPES = ("stepacc_dagster.StepAccuracyComponent", "stepacc_dagster.component.StepAccuracyComponent")
 
 
 def defs_folder() -> Path:
     """Return the folder in which each source has a folder with its `defs.yaml`."""
     return local_defs_folder()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A `defs.yaml` that gives no source.
+
+    Attributes:
+        error: why; its sentence names file and field.
+        names: what somebody may call it by: the name of its folder, and that of the source it speaks of.
+    """
+
+    error: StepaccError
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSources:
+    """The sources of a folder, in the order of their files, and the files that give none."""
+
+    sources: tuple[Source, ...]
+    refused: tuple[Refused, ...] = ()
+
+    def named(self, name: str) -> Source | None:
+        """Return the source of a name; None where no file is of that name.
+
+        Raises:
+            StepaccError: a file of that name is refused.
+        """
+        for refused in self.refused:
+            if name in refused.names:
+                raise refused.error
+        return next((source for source in self.sources if source.name == name), None)
+
+
+def read_sources(folder: Path) -> LocalSources:
+    """Load the source of every `defs.yaml` below a folder; one that is refused keeps no other from being loaded."""
+    sources: dict[str, Source] = {}
+    refused: list[Refused] = []
+    for path in source_files(folder):
+        try:
+            source = load_source(path)
+            if source.name in sources:
+                msg = f"{path}: source `{source.name}` has a defs.yaml already; give each source a name of its own."
+                raise ConfigError(msg)
+        except StepaccError as error:
+            refused.append(Refused(error, _names(path)))
+        else:
+            sources[source.name] = source
+    return LocalSources(tuple(sources.values()), tuple(refused))
 
 
 def load_sources(folder: Path) -> list[Source]:
@@ -39,14 +92,10 @@ def load_sources(folder: Path) -> list[Source]:
         ConfigError: a file is no component of a source, a setting is refused, or two files have one source; the
             sentence names file and field.
     """
-    sources: dict[str, Source] = {}
-    for path in source_files(folder):
-        source = load_source(path)
-        if source.name in sources:
-            msg = f"{path}: source `{source.name}` has a defs.yaml already; give each source a name of its own."
-            raise ConfigError(msg)
-        sources[source.name] = source
-    return list(sources.values())
+    found = read_sources(folder)
+    for refused in found.refused:
+        raise refused.error
+    return list(found.sources)
 
 
 def source_files(folder: Path) -> list[Path]:
@@ -56,10 +105,19 @@ def source_files(folder: Path) -> list[Path]:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Build the definitions of all local sources."""
-    return dg.Definitions.merge(
-        local_settings(), *(build_evaluation_definitions(source) for source in load_sources(defs_folder()))
-    )
+    """Build the definitions of all local sources; those of a file that is refused are left out, and logged.
+
+    Raises:
+        ConfigError: a file is refused, and no other gives a source.
+    """
+    found = read_sources(defs_folder())
+    for refused in found.refused:
+        if not found.sources:
+            raise refused.error
+        _LOGGER.error(
+            "%s Its source is left out until the file is mended and the definitions are reloaded.", refused.error
+        )
+    return dg.Definitions.merge(local_settings(), *(build_evaluation_definitions(source) for source in found.sources))
 
 
 def local_settings() -> dg.Definitions:
@@ -96,6 +154,15 @@ def load_source(path: Path) -> Source:
     except (ValidationError, ResolutionException) as error:
         raise located(error, document.source_position_tree) from None
     return component.to_source()
+
+
+def _names(path: Path) -> frozenset[str]:
+    """Return what somebody may call the source of a file by, be it YAML or not."""
+    try:
+        said = _NAME.findall(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        said = []
+    return frozenset({path.parent.name, *said})
 
 
 def _read(path: Path) -> ValueAndSourcePositionTree:

@@ -17,7 +17,7 @@ from stepacc_dagster.backfills import Only, Planned, plan
 from stepacc_dagster.cli.materialize import follow
 from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, print_table, progress_bar
 from stepacc_dagster.daemon_backfills import daemon_is_alive, states
-from stepacc_dagster.definitions import defs_folder, load_sources
+from stepacc_dagster.definitions import defs_folder, read_sources
 from stepacc_dagster.failures import sentence
 from stepacc_dagster.local.evaluation import LocalEvaluation, local_evaluation
 from stepacc_dagster.storage.comparison import VersionScores
@@ -75,34 +75,42 @@ def backfill(  # noqa: PLR0913, PLR0917 (a command's options)
     stepacc backfill --from 2026-11-01 --to 2026-11-30 --only all
 
     Old scores stay; going back to the version before is the same command. What was done before an interruption is not
-    done again: run the command again to go on. The exit code is 1 when a partition failed, or a source could not be
-    read (the others are brought up to date all the same).
+    done again: run the command again to go on. The exit code is 1 when a partition failed, or a source or its defs.yaml
+    could not be read (the others are brought up to date all the same).
     """  # noqa: D301 (click reads the backspace)
-    names = _names(source, metric)
-    done = []
+    names, refused = _names(source, metric)
+    for error in refused:
+        note(f"Left out: {error}")
+    done = [False] * len(refused)
     for name in names:
         try:
             done.append(_backfill(name, metric, first, last, only, how, dry_run=dry_run, as_json=as_json))
         except (StepaccError, sa.exc.DBAPIError) as error:
-            if len(names) == 1:
+            if len(names) == 1 and not refused:
                 raise
             note(f"{name}: {sentence(error)}")
             done.append(False)
     sys.exit(0 if all(done) else 1)
 
 
-def _names(source: str | None, metric: str | None) -> list[str]:
-    sources = load_sources(defs_folder())
-    by = {each.name: [choice.name for choice in each.choices] for each in sources}
+def _names(source: str | None, metric: str | None) -> tuple[list[str], list[StepaccError]]:
+    """Return the sources that are meant, and why files that may be meant too give none."""
+    found = read_sources(defs_folder())
+    if source is not None:
+        found.named(source)
+    refused = [each.error for each in found.refused] if source is None else []
+    by = {each.name: [choice.name for choice in each.choices] for each in found.sources}
     chosen = [name for name, metrics in by.items() if source in (None, name) and (metric is None or metric in metrics)]
     if not chosen:
+        for error in refused:
+            raise error
         known = ", ".join(f"`{name}` (by {' and '.join(metrics)})" for name, metrics in by.items()) or "none"
         asked = " and ".join(
             part for part in (source and f"source `{source}`", metric and f"metric `{metric}`") if part
         )
         msg = f"Nothing configured in {defs_folder()} is of {asked or 'any source'}; there are: {known}."
         raise ConfigError(msg)
-    return chosen
+    return chosen, refused
 
 
 def _backfill(  # noqa: PLR0913, PLR0917 (the command's options)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stepacc_core.errors import ConfigError
+from stepacc_core.errors import StepaccError
 from stepacc_dagster.cli.output import note
 from stepacc_dagster.evaluators import evaluators_of
 from stepacc_dagster.sources import Source
@@ -56,11 +56,16 @@ class Configured:
 
 
 def configured_sources() -> Mapping[str, Configured]:
-    """Return the sources configured on this machine by name; none, with a note, where a `defs.yaml` is wrong."""
-    from stepacc_dagster.definitions import defs_folder, load_sources  # noqa: PLC0415 (loads Dagster)
+    """Return the sources configured on this machine by name; it is noted where a `defs.yaml` is wrong."""
+    from stepacc_dagster.definitions import defs_folder, read_sources  # noqa: PLC0415 (loads Dagster)
 
-    try:
-        return {source.name: Configured.of(source) for source in load_sources(defs_folder())}
-    except ConfigError as error:
-        note(f"The stores and present configs of the sources are left out: {error}")
-        return {}
+    found, known = read_sources(defs_folder()), {}
+    problems = [refused.error for refused in found.refused]
+    for source in found.sources:
+        try:
+            known[source.name] = Configured.of(source)
+        except StepaccError as error:  # of a metric's package
+            problems.append(error)
+    for problem in problems:
+        note(f"The store and present config of a source are left out: {problem}")
+    return known

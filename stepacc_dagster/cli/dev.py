@@ -18,7 +18,7 @@ import click
 
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note
 from stepacc_dagster.database import check_reachable, connect_engine, open_database
-from stepacc_dagster.definitions import defs_folder, load_sources
+from stepacc_dagster.definitions import defs_folder, read_sources
 from stepacc_dagster.local.dead_runs import end_dead_runs
 from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import instance_environment, local_instance
@@ -95,7 +95,11 @@ def _refuse_busy(port: int) -> None:
 
 
 def _prepare(home: Path, url: str) -> None:
-    load_sources(defs_folder())  # a bad defs.yaml is told once, and not by Dagster again and again
+    sources = read_sources(defs_folder())
+    for refused in sources.refused:
+        if not sources.sources:
+            raise refused.error
+        note(f"{refused.error} Its source is left out; mend the file, and reload the definitions in the UI.")
     engine = connect_engine(url)
     try:
         check_reachable(engine)

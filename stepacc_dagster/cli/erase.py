@@ -9,7 +9,6 @@ from typing import Any
 import click
 import sqlalchemy as sa
 
-from stepacc_core.errors import ConfigError
 from stepacc_core.redaction import RedactionSettings
 from stepacc_dagster.cli.erase_text import counts_table, left_over, store_sentences, told
 from stepacc_dagster.cli.output import emit_json, errors, json_option, note
@@ -137,13 +136,12 @@ def _empty_logs(url: str, engine: sa.Engine, windows: Mapping[str, Any]) -> tupl
 
 
 def _configured() -> dict[str, Source]:
-    from stepacc_dagster.definitions import defs_folder, load_sources  # noqa: PLC0415 (loads Dagster)
+    from stepacc_dagster.definitions import defs_folder, read_sources  # noqa: PLC0415 (loads Dagster)
 
-    try:
-        return {source.name: source for source in load_sources(defs_folder())}
-    except ConfigError as error:
-        note(f"The stores of the sources are not known: {error}")
-        return {}
+    found = read_sources(defs_folder())
+    for refused in found.refused:
+        note(f"The store of a source is not known: {refused.error}")
+    return {source.name: source for source in found.sources}
 
 
 def _login() -> str:

@@ -16,15 +16,20 @@ def redaction_of(source: str) -> RedactionSettings:
     """Return how a source's values are redacted; one that is not configured here has the defaults, by which all is.
 
     Raises:
-        ConfigError: a `defs.yaml` of this machine is wrong, so that what it says of redaction is not known.
+        ConfigError: the `defs.yaml` of the source is wrong, so that what it says of redaction is not known; or there is
+            none that gives it, and a wrong one that may.
     """
     folder = _defs_folder()
     if folder is None or not any(map(_speaks_of_redaction, folder.glob("**/defs.yaml"))):
         return RedactionSettings()
-    from stepacc_dagster.definitions import load_sources  # noqa: PLC0415 (loads Dagster, seconds of waiting)
+    from stepacc_dagster.definitions import read_sources  # noqa: PLC0415 (loads Dagster, seconds of waiting)
 
-    known = {each.name: each.redaction for each in load_sources(folder)}
-    return known.get(source, RedactionSettings())
+    sources = read_sources(folder)
+    if found := sources.named(source):
+        return found.redaction
+    for refused in sources.refused:
+        raise refused.error
+    return RedactionSettings()
 
 
 def source_redactor(engine: sa.Engine, source: str) -> Redactor | None:

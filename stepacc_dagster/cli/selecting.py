@@ -99,13 +99,13 @@ def chosen(
 
 def _as_configured(wanted: Wanted) -> Wanted | None:
     """Return what is wanted by the metric, version and config that the source has now; None where that is not known."""
-    from stepacc_dagster.definitions import defs_folder, load_sources  # noqa: PLC0415 (loads Dagster)
+    from stepacc_dagster.definitions import defs_folder, read_sources  # noqa: PLC0415 (loads Dagster)
     from stepacc_dagster.evaluators import evaluators_of  # noqa: PLC0415 (as above)
 
     try:
         fitting = [
             evaluator
-            for source in load_sources(defs_folder())
+            for source in read_sources(defs_folder()).sources
             if source.name == wanted.source
             for evaluator in evaluators_of(source)
             if wanted.metric in (None, evaluator.name, *evaluator.row_names)

@@ -193,8 +193,8 @@ def _not_loaded(one: Loaded) -> Finding:
     return Finding(
         "error",
         one.problem or "",
-        "Correct the file. `stepacc dev` and every command that loads the sources stop at it; here the others are "
-        "examined all the same.",
+        "Correct the file. Commands that name another source, or mean all, go on with the others; a Dagster project of "
+        "your own that has the file loads nothing.",
     )
 
 

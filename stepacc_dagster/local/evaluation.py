@@ -17,7 +17,7 @@ from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
 from stepacc_dagster.daemon_backfills import launch
 from stepacc_dagster.database import open_database
-from stepacc_dagster.definitions import defs_folder, load_sources, local_settings
+from stepacc_dagster.definitions import defs_folder, local_settings, read_sources
 from stepacc_dagster.errors import RunStorageError
 from stepacc_dagster.evaluators import evaluator_of, evaluators_of
 from stepacc_dagster.failures import is_transient
@@ -305,17 +305,20 @@ def local_source(name: str | None) -> Source:
     """Return the source of that name, or the only one there is.
 
     Raises:
-        ConfigError: there is none, or there are several and none was named.
+        ConfigError: there is none, or there are several and none was named, or its file is refused. A file of another
+            that is refused is in nobody's way.
     """
-    sources = {source.name: source for source in load_sources(defs_folder())}
-    if name is None and len(sources) == 1:
-        return next(iter(sources.values()))
-    if name in sources:
-        return sources[name]
-    known = ", ".join(f"`{known}`" for known in sources) or "none"
+    found = read_sources(defs_folder())
+    if name is None and len(found.sources) + len(found.refused) == 1:
+        for refused in found.refused:
+            raise refused.error
+        return found.sources[0]
+    if name is not None and (source := found.named(name)):
+        return source
+    known = ", ".join(f"`{source.name}`" for source in found.sources) or "none"
     asked = f"There is no source `{name}`" if name else "Name a source with --source"
     msg = f"{asked}; configured in {defs_folder()} are: {known}. A source has a folder there with its defs.yaml."
-    raise ConfigError(msg)
+    raise ConfigError(" ".join([msg, *(f"Not loaded: {refused.error}" for refused in found.refused)]))
 
 
 def _first_error(result: dg.ExecuteInProcessResult) -> str | None:

@@ -51,6 +51,20 @@ def planned(*options: str) -> list[tuple[str, bool, str]]:
     return [(row["key"], row["ingest"], row["why"]) for row in said.rows]
 
 
+def test_a_bad_file_is_told_and_the_other_sources_are_brought_up_to_date(workshop: Workshop, home: Path) -> None:
+    configure(home, "bad", end_offset=3)
+    told = f"{home}/defs/bad/defs.yaml:1, attribute `end_offset`: end_offset of source `bad` is 3; use 0 or 1."
+    every = stepacc("backfill", "--how", "here")
+    assert (every.code, every.err.splitlines()[0]) == (1, f"Left out: {told}")
+    assert len(workshop.current()) == len(WEEK)
+    assert stepacc("backfill", "--source", SOURCE, "--how", "here").code == 0
+    assert stepacc("materialize", "--source", SOURCE, "--from", MONDAY, "--to", MONDAY).code == 0
+    for command in ("backfill", "ingest"):
+        refused = stepacc(command, "--source", "bad")
+        assert (refused.code, refused.complaint) == (1, told)
+    assert told in stepacc("ingest").complaint
+
+
 def test_a_dry_run_says_what_and_why_and_does_nothing(workshop: Workshop, home: Path) -> None:
     assert planned() == [(key, True, "never ingested") for key in WEEK]
     said = stepacc("backfill", "--dry-run")

@@ -137,6 +137,9 @@ def test_sigterm_ends_everything_and_the_ui_had_the_sources(open_home: Path, pos
     attributes = {"source": "shop", "start_date": "2026-01-01"}
     document = {"type": "stepacc_dagster.StepAccuracyComponent", "attributes": attributes}
     (folder / "defs.yaml").write_text(json.dumps(document))
+    bad = open_home / "defs" / "bad" / "defs.yaml"
+    bad.parent.mkdir()
+    bad.write_text(json.dumps({**document, "attributes": {**attributes, "source": "bad", "end_offset": 3}}))
     with dev(open_home, STEPACC_DATABASE_URL=postgres_url) as running:
         query = "{ assetNodes { assetKey { path } } }"
         assert eventually(lambda: "shop" in running.ask(query))
@@ -144,6 +147,7 @@ def test_sigterm_ends_everything_and_the_ui_had_the_sources(open_home: Path, pos
         code, err = running.end(signal.SIGTERM)
     assert code == 0
     assert err.splitlines()[-1] == "Stopped."
+    assert err.startswith(f"{bad}:1, attribute `end_offset`: end_offset of source `bad` is 3; use 0 or 1. ")
     assert "Traceback" not in err
     assert processes_of(open_home) == []
     assert not (open_home / "postgres").exists()

@@ -369,7 +369,39 @@ def test_a_bad_file_is_named_with_its_field_in_one_line(folder: Path, text: str,
     assert sentence in said
     assert "\n" not in said
     with pytest.raises(ConfigError, match=r"bad/defs\.yaml"):
+        local_source("bad")
+    assert local_source("good").name == "good"
+    with pytest.raises(ConfigError, match=r"Name a source.*: `good`\..*Not loaded: .*bad/defs\.yaml"):
+        local_source(None)
+
+
+def test_a_bad_file_is_called_by_its_folder_and_by_the_source_it_speaks_of(folder: Path) -> None:
+    """Even where it is no YAML at all."""
+    write(folder, "good", source_yaml("good"))
+    path = write(folder, "bad", source_yaml("support", "  : [\n"))
+    for name in ("bad", "support"):
+        with pytest.raises(ConfigError, match=r"bad/defs\.yaml cannot be read as YAML"):
+            local_source(name)
+    with pytest.raises(ConfigError, match=r"There is no source `other`; .*bad/defs\.yaml cannot be read"):
+        local_source("other")
+    path.unlink()
+    assert local_source(None).name == "good"
+
+
+def test_the_local_code_location_leaves_out_what_a_bad_file_gives_and_logs_it(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those who follow the other sources go on; where nothing is left, the sentence is the error."""
+    path = write(folder, "bad", source_yaml("bad", "  end_offset: 3\n"))
+    with pytest.raises(ConfigError, match=r"bad/defs\.yaml:5, attribute `end_offset`"):
         defs()
+    assert not caplog.messages
+    write(folder, "good", source_yaml("good"))
+    definitions = defs()
+    assert isinstance(definitions, dg.Definitions)
+    assert {key.path[0] for key in definitions.resolve_asset_graph().get_all_asset_keys()} == {"good"}
+    [said] = caplog.messages
+    assert said.startswith(f"{path}:5, attribute `end_offset`: ")
 
 
 def test_bytes_that_are_no_text_are_named_too(folder: Path) -> None:
