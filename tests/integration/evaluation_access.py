@@ -16,6 +16,7 @@ from stepacc_core.model import PartitionType, RawSpan
 from stepacc_dagster.database import DAGSTER_SCHEMA, DAGSTER_URL_VARIABLE
 from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome
 from stepacc_dagster.local.instance import local_instance
+from stepacc_dagster.local.kept_connections import kept_connections
 from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
 from stepacc_dagster.storage.annotations import Added, AnnotationEntry, add_annotations, withdraw
 from stepacc_dagster.storage.raw_spans import land_spans
@@ -122,7 +123,7 @@ def open_workshop(server: Server, migrated: str, dagster: str) -> Iterator[Works
     ):
         storage = sa.make_url(own).update_query_dict({"options": f"-csearch_path={DAGSTER_SCHEMA}"})
         patch.setenv(DAGSTER_URL_VARIABLE, storage.set(drivername="postgresql").render_as_string(hide_password=False))
-        with local_instance(Path(home), url) as instance:
+        with local_instance(Path(home), url) as instance, kept_connections(instance):
             yield Workshop(instance, engine)
 
 
