@@ -32,7 +32,6 @@ from stepacc_dagster.sources import Source, reader_version
 from stepacc_dagster.storage.feeds import follow_annotations
 from stepacc_dagster.storage.lineage import used_revisions
 from stepacc_dagster.storage.metric_configs import note_config
-from stepacc_dagster.storage.metric_configs import note_config
 from stepacc_dagster.storage.summaries import summarise
 from stepacc_dagster.stores.base import TraceStore
 from stepacc_dagster.stores.errors import UnfollowableError
@@ -102,14 +101,6 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
                     row_names=evaluator.row_names,
                     config=evaluator.settings,
                 )
-                note_config(
-                    connection,
-                    metric=evaluator.name,
-                    metric_version=manifest.version,
-                    config_hash=evaluator.config_hash,
-                    row_names=evaluator.row_names,
-                    config=evaluator.settings,
-                )
 
             def work(window: Window) -> Outcome:
                 scores = score_window(engine, source, evaluator, window, context.run.run_id)
@@ -119,7 +110,7 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
                 if scores.news:
                     _tell_of_annotations(annotations, window, scores.tally)
                 context.log.info("%s: %d of %d scored", window.key, scores.tally.scored, scores.tally.occurrences)
-                shown = run_metadata.score_metadata(scores, evaluator, revisions, source.trace_links)
+                shown = run_metadata.score_metadata(scores, source, evaluator, revisions)
                 rows = {"dagster/partition_row_count": scores.tally.rows * len(evaluator.row_names)}
                 return Outcome({own.scores: shown, own.metadata: rows}, scores.tally.digest)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepacc_core.model import CanonicalPartition, Member, Result
+from stepacc_core.model import CanonicalPartition, Member, PartitionType, Result
 
 _KEPT = 20
 """Occurrences that are kept to be named; all of them are in the score table."""
@@ -43,11 +43,12 @@ class MemberTally:
 class FamilyTally:
     """Running counts over the results of a family; all are empty for a metric without one.
 
-    `verdicts`, `gaps` and `unconfirmed` count occurrences: by verdict, by kind of gap, and by name of a reference that
-    nobody confirmed. `forbidden` counts those in which something forbidden ran, and `forbidden_seen` names some.
+    `members` are by what was scored and by name, so that no mean is of traces and sessions together. `verdicts`, `gaps`
+    and `unconfirmed` count occurrences: by verdict, by kind of gap, and by name of a reference that nobody confirmed.
+    `forbidden` counts those in which something forbidden ran, and `forbidden_seen` names some.
     """
 
-    members: dict[str, MemberTally] = field(default_factory=dict)
+    members: dict[tuple[PartitionType, str], MemberTally] = field(default_factory=dict)
     verdicts: Counter[str] = field(default_factory=Counter)
     gaps: Counter[str] = field(default_factory=Counter)
     unconfirmed: Counter[str] = field(default_factory=Counter)
@@ -59,7 +60,7 @@ class FamilyTally:
     def add(self, partition: CanonicalPartition, result: Result) -> None:
         """Count the result of one occurrence."""
         for member in result.family:
-            self.members.setdefault(member.name, MemberTally()).add(member)
+            self.members.setdefault((partition.partition_type, member.name), MemberTally()).add(member)
         metadata = result.metadata
         if isinstance(verdict := metadata.get("verdict"), str):
             self.verdicts[verdict] += 1

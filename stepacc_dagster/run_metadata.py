@@ -1,11 +1,12 @@
 """What a partition's materialisation shows in the Dagster UI."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from stepacc_core.model import PartitionType
 from stepacc_core.picture import has_alignment, picture
 from stepacc_core.picture.rows import rows_of
 from stepacc_dagster import markdown
@@ -13,10 +14,11 @@ from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.family_tally import FamilyTally
 from stepacc_dagster.report.files import WrittenReport
 from stepacc_dagster.scoring import WindowScores
+from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.canonical import Ingested
 from stepacc_dagster.storage.lineage import UsedRevisions
 from stepacc_dagster.storage.summaries import Summarised
-from stepacc_dagster.tally import Scored, Unscored, WindowTally
+from stepacc_dagster.tally import Scored, Spread, Unscored, WindowTally
 from stepacc_dagster.trace_links import TraceUrl
 from stepacc_dagster.writeback.run import WrittenBack
 
@@ -61,23 +63,20 @@ def ingest_metadata(ingested: Ingested) -> dict[str, Any]:
 
 
 def score_metadata(
-    scores: WindowScores, evaluator: Evaluator, revisions: UsedRevisions | None, links: TraceUrl | None
+    scores: WindowScores, source: Source, evaluator: Evaluator, revisions: UsedRevisions | None
 ) -> dict[str, Any]:
     """Return the metadata of one partition of the score table.
 
     Args:
         scores: what the scoring found and wrote.
+        source: whose partition it is. Where it has both traces and sessions scored, the mean, least and greatest score
+            have the kind before their names, as in `session_mean_score`.
         evaluator: the metric and config it was done by.
         revisions: the annotation revisions that scores were measured against; None where there was none.
-        links: what gives the link to a trace, if anything does.
     """
-    tally = scores.tally
-    numbers = {
-        "mean_score": tally.mean,
-        "min_score": tally.score_min,
-        "max_score": tally.score_max,
-        "coverage": tally.coverage,
-    }
+    tally, links = scores.tally, source.trace_links
+    kinds = tuple(source.partition_types)
+    numbers = {**_spreads(tally, kinds), "coverage": tally.coverage}
     counts = {
         "occurrences": tally.occurrences,
         "scored": tally.scored,
@@ -103,7 +102,7 @@ def score_metadata(
         "worst": dg.MetadataValue.md(_worst_table(tally, links)),
         **({"worst_alignments": dg.MetadataValue.md(pictures)} if pictures else {}),
         **({"without_score": dg.MetadataValue.md(_unscored_table(unscored, links))} if unscored else {}),
-        **_family(tally.family),
+        **_family(tally.family, kinds),
         **counts,
         **_revisions(revisions),
         **{name: dg.MetadataValue.json(dict(counter)) for name, counter in reasons.items() if counter},
@@ -112,13 +111,26 @@ def score_metadata(
     }
 
 
-def _family(family: FamilyTally) -> dict[str, Any]:
+def _spreads(tally: WindowTally, kinds: Collection[PartitionType]) -> dict[str, float | None]:
+    """Return mean, least and greatest score, by name; those of traces and of sessions apart."""
+    numbers: dict[str, float | None] = {}
+    for kind in kinds:
+        spread = tally.spreads.get(kind, Spread())
+        of = f"{kind}_" if len(kinds) > 1 else ""
+        numbers |= {f"{of}mean_score": spread.mean, f"{of}min_score": spread.least, f"{of}max_score": spread.greatest}
+    return numbers
+
+
+def _family(family: FamilyTally, kinds: Collection[PartitionType]) -> dict[str, Any]:
     """Return what is shown of a family's members; nothing for a metric without one."""
     if not family.members:
         return {}
     rows = [
-        (name, *map(str, (_rounded(each.mean), each.scored, each.failed, each.not_applicable)))
-        for name, each in family.members.items()
+        (
+            f"{name} of {kind}s" if len(kinds) > 1 else name,
+            *map(str, (_rounded(each.mean), each.scored, each.failed, each.not_applicable)),
+        )
+        for (kind, name), each in sorted(family.members.items(), key=lambda item: item[0][0], reverse=True)
     ]
     counters = {
         "verdicts": family.verdicts,
@@ -203,7 +215,11 @@ def _imperfect(metadata: Mapping[str, Any]) -> bool:
 
 def _unscored_table(unscored: Sequence[Unscored], links: TraceUrl | None) -> str:
     rows = [
-        (_occurrence(entry, links), markdown.cell(entry.code, _SHOWN_NAME), markdown.cell(entry.reason, _SHOWN_REASON))
+        (
+            _occurrence(entry, links),
+            markdown.cell("not applicable" if entry.code == "not_applicable" else entry.code, _SHOWN_NAME),
+            markdown.cell(entry.reason, _SHOWN_REASON),
+        )
         for entry in unscored
     ]
     return markdown.table(("occurrence", "code", "reason"), rows)

@@ -53,6 +53,28 @@ class Unscored:
 
 
 @dataclass(slots=True)
+class Spread:
+    """Running figures over scores of one kind of occurrence."""
+
+    scored: int = 0
+    total: float = 0.0
+    least: float | None = None
+    greatest: float | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score; None where nothing was scored."""
+        return self.total / self.scored if self.scored else None
+
+    def add(self, score: float) -> None:
+        """Count one score."""
+        self.scored += 1
+        self.total += score
+        self.least = score if self.least is None else min(self.least, score)
+        self.greatest = score if self.greatest is None else max(self.greatest, score)
+
+
+@dataclass(slots=True)
 class WindowTally:
     """Running counts over the occurrences of one window; `add` and `skip` are called once for each."""
 
@@ -60,13 +82,11 @@ class WindowTally:
     """Direction of the metric: the highest scores are the worst then."""
     policy: StepPolicy = LITERAL
     """What of a trace was no step."""
-    scored: int = 0
+    spreads: dict[PartitionType, Spread] = field(default_factory=dict)
+    """The scores of traces and those of sessions: a mean over both would be of nothing."""
     skipped: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     not_applicable: Counter[str] = field(default_factory=Counter)
-    score_sum: float = 0.0
-    score_min: float | None = None
-    score_max: float | None = None
     worst: list[Scored] = field(default_factory=list)
     failures: list[Unscored] = field(default_factory=list)
     inapplicable: list[Unscored] = field(default_factory=list)
@@ -85,6 +105,11 @@ class WindowTally:
     """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
 
     @property
+    def scored(self) -> int:
+        """Traces and sessions with a score."""
+        return sum(spread.scored for spread in self.spreads.values())
+
+    @property
     def occurrences(self) -> int:
         """Traces and sessions in the window, whatever became of them."""
         return self.rows + self.skipped
@@ -98,11 +123,6 @@ class WindowTally:
     def coverage(self) -> float | None:
         """Share of the occurrences that have a score; None for an empty window."""
         return self.scored / self.occurrences if self.occurrences else None
-
-    @property
-    def mean(self) -> float | None:
-        """Mean score; None where nothing was scored."""
-        return self.score_sum / self.scored if self.scored else None
 
     @property
     def entry_agent_hint(self) -> str | None:
@@ -146,11 +166,7 @@ class WindowTally:
                 self.inapplicable.append(Unscored(kind, ident, trace_id, "not_applicable", reason))
 
     def _add_score(self, entry: Scored) -> None:
-        score = entry.score
-        self.scored += 1
-        self.score_sum += score
-        self.score_min = score if self.score_min is None else min(self.score_min, score)
-        self.score_max = score if self.score_max is None else max(self.score_max, score)
+        self.spreads.setdefault(entry.partition_type, Spread()).add(entry.score)
         if len(self.worst) == _KEPT_SCORES:
             better, worse = (entry, self.worst[-1]) if self.lower_is_better else (self.worst[-1], entry)
             if not worse < better:

@@ -9,7 +9,7 @@ from stepacc_core.errors import FailureCode
 from stepacc_core.metrics import Evaluation, Reference
 from stepacc_core.metrics.base import ReferenceOrigin
 from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, Failure, Member, Result
-from stepacc_dagster.tally import WindowTally
+from stepacc_dagster.tally import Spread, WindowTally
 
 
 def partition(ident: str) -> CanonicalPartition:
@@ -40,7 +40,8 @@ def tally(*evaluations: Evaluation | None) -> WindowTally:
 
 def test_an_empty_window_has_neither_mean_nor_coverage() -> None:
     empty = tally()
-    assert (empty.occurrences, empty.rows, empty.mean, empty.coverage) == (0, 0, None, None)
+    assert (empty.occurrences, empty.rows, empty.spreads, empty.coverage) == (0, 0, {}, None)
+    assert Spread().mean is None
 
 
 @given(st.lists(st.sampled_from(["failed", "none", "skipped"]) | st.floats(0, 1)))
@@ -51,9 +52,20 @@ def test_counts_and_mean_are_those_of_the_occurrences(kinds: list[str | float]) 
     assert (found.occurrences, found.scored, found.skipped) == (len(kinds), len(scores), kinds.count("skipped"))
     assert found.rows == len(kinds) - kinds.count("skipped")
     assert (found.failed.total(), found.not_applicable.total()) == (kinds.count("failed"), kinds.count("none"))
-    assert (found.score_min, found.score_max) == (min(scores, default=None), max(scores, default=None))
-    assert found.mean is None if not scores else abs((found.mean or 0) - sum(scores) / len(scores)) < 1e-9
+    spread = found.spreads.get("trace", Spread())
+    assert (spread.least, spread.greatest) == (min(scores, default=None), max(scores, default=None))
+    assert spread.mean is None if not scores else abs((spread.mean or 0) - sum(scores) / len(scores)) < 1e-9
     assert [entry.score for entry in found.worst] == sorted(scores)[:10]
+
+
+def test_traces_and_sessions_have_means_of_their_own() -> None:
+    found = tally(scored(1.0), scored(0.5))
+    found.add(CanonicalPartition("session", "s"), scored(0.0))
+    assert {kind: (each.mean, each.least, each.scored) for kind, each in found.spreads.items()} == {
+        "trace": (0.75, 0.5, 2),
+        "session": (0.0, 0.0, 1),
+    }
+    assert found.scored == 3
 
 
 def test_of_equal_scores_the_worst_are_ordered_by_id() -> None:
@@ -145,11 +157,16 @@ def test_the_members_of_a_family_are_counted_apart_and_what_the_metric_says_besi
         Result("scored", 1.0, {"verdict": "pass"}, family=(member("m.passed", 1.0), member("m.f1", 1.5))),
     ]
     found = tally(*(Evaluation(result, None, "reference", "steps") for result in results))
-    means = {name: (each.mean, each.scored, each.not_applicable) for name, each in found.family.members.items()}
-    assert means == {"m.passed": (0.5, 2, 0), "m.f1": (1.5, 1, 1)}
-    assert (found.scored, found.mean) == (2, 0.5)
-    assert found.out_of_range == ["t001 (m.f1)"]
-    assert found.family.verdicts == {"fail": 1, "pass": 1}
+    found.add(CanonicalPartition("session", "s"), Evaluation(results[1], None, "reference", "steps"))
+    means = {key: (each.mean, each.scored, each.not_applicable) for key, each in found.family.members.items()}
+    assert means == {
+        ("trace", "m.passed"): (0.5, 2, 0),
+        ("trace", "m.f1"): (1.5, 1, 1),
+        ("session", "m.passed"): (1.0, 1, 0),
+        ("session", "m.f1"): (1.5, 1, 0),
+    }
+    assert found.out_of_range == ["t001 (m.f1)", "s (m.f1)"]
+    assert found.family.verdicts == {"fail": 1, "pass": 2}
     assert (found.family.gaps, found.family.unconfirmed) == ({"orphan": 1}, {"guess": 1})
     assert (found.family.forbidden, found.family.resting_on_unconfirmed) == (1, 1)
     assert found.family.forbidden_seen == ["trace t000: delete, cancel then charge"]

@@ -143,8 +143,8 @@ def test_a_partition_shows_its_rows_its_scores_and_its_worst_traces(page: Page, 
     """The last day of the demo: three scores, one trace without its contents, one session nobody annotated."""
     open_day(page, demo.days()[-1])
     expect(row(page, "dagster/partition_row_count")).to_have_text(re.compile(r"count\s*4$"))
-    expect(row(page, "mean_score")).to_contain_text("0.66")
-    expect(row(page, "min_score")).to_have_text(re.compile(r"score\s*0\.5$"))
+    expect(row(page, "trace_mean_score")).to_contain_text("0.66")
+    expect(row(page, "trace_min_score")).to_have_text(re.compile(r"score\s*0\.5$"))
     expect(row(page, "coverage")).to_contain_text("0.6")
     worst = row(page, "worst").get_by_role("row").nth(1)
     expect(worst).to_contain_text("0.500")

@@ -125,22 +125,32 @@ def test_row_counts_of_each_partition_are_those_in_sql(demo: Demo) -> None:
             assert demo.metadata(asset, key, data.SOURCE)["dagster/partition_row_count"] == rows
 
 
-def test_each_partition_shows_its_mean_its_counts_and_its_worst_traces(demo: Demo) -> None:
+def test_each_partition_shows_its_means_its_counts_and_its_worst_traces(demo: Demo) -> None:
+    kinds: set[str] = set()
     for key in demo.keys:
         shown = demo.metadata("step_accuracy_scores", key, data.SOURCE)
         [summary] = demo.rows(
-            "SELECT count(*) AS scored, avg(score) AS mean, min(score) AS worst FROM stepacc.scores "
+            "SELECT count(*) AS scored, min(score) AS worst FROM stepacc.scores "
             "WHERE window_key = :key AND status = 'scored'",
             key=key,
         )
+        of_kinds = demo.rows(
+            "SELECT partition_type AS kind, avg(score) AS mean, min(score) AS worst FROM stepacc.scores "
+            "WHERE window_key = :key AND status = 'scored' GROUP BY partition_type",
+            key=key,
+        )
         assert shown["scored"] == summary.scored
-        assert shown["mean_score"] == pytest.approx(summary.mean, abs=1e-4)
-        assert shown["min_score"] == pytest.approx(summary.worst, abs=1e-4)
+        assert {name for name in shown if name.endswith("mean_score")} == {f"{row.kind}_mean_score" for row in of_kinds}
+        for row in of_kinds:
+            assert shown[f"{row.kind}_mean_score"] == pytest.approx(row.mean, abs=1e-4)
+            assert shown[f"{row.kind}_min_score"] == pytest.approx(row.worst, abs=1e-4)
+            kinds.add(row.kind)
         assert shown["metric_version"] == VERSION
         head, rule, *lines = shown["worst"].splitlines()
         assert (head, rule) == ("| score | expected | observed | occurrence |", "|---|---|---|---|")
         assert len(lines) == min(summary.scored, 10)
         assert lines[0].startswith(f"| {summary.worst:.3f} | ")
+    assert kinds == {"trace", "session"}
 
 
 def test_each_trace_shown_links_to_its_store_and_a_session_to_its_first_trace(demo: Demo) -> None:

@@ -1,6 +1,7 @@
 """A source scored by two metrics, one of them a family: its rows, what Dagster shows of them, lineage and summaries."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,7 @@ def test_the_commands_show_the_members_together_and_each_metric_by_its_name(
     assert {row["metric"] for row in rows if row["partition_id"] == "r1"} == {STEPS, *MEMBER_ROWS}
     shown = CliRunner().invoke(main, ["scores", "--metric", "trajectory_match.f1"]).output
     assert "trajectory_match.f1 1.0.0" in shown
-    assert "5 of 5 occurrences scored" in shown or "6 of 6 occurrences scored" in shown
+    assert re.search(r"(\d) of \1 traces scored, ", shown)
 
 
 def test_withdrawn_references_retire_every_member_where_the_unannotated_are_skipped(scored: Workshop) -> None:
