@@ -318,11 +318,9 @@ def test_a_user_of_whom_nothing_is_said_can_do_all_of_it(workshop: Workshop, mon
         Follower(limited, partition_types={"trace": "skip", "session": "fail"}).settle()
         assert len(limited.current()) == 2
         assert limited.rows("SELECT 1 FROM stepacc.window_scores WHERE problem IS NOT NULL") == []
-        every, single = WRITER[1], WRITER[2:]
-        for grants in (
-            [every],
-            *(single[start : start + 5] for start in range(0, len(single), 5)),
-        ):  # as many are named
+        every, *single = WRITER[1:]
+        fives = [single[start : start + 5] for start in range(0, len(single), 5)]  # as many are named
+        for grants in ([every], *fives):
             for grant in grants:
                 workshop.execute(f"REVOKE {grant} FROM {engine.url.username}")
             found = doctor().one("lacks rights", DATABASE)
