@@ -18,7 +18,7 @@ from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.relation import Mask, Pattern
 from stepacc_core.alignment.terms import NAMES_ONLY, Terms
 
-_SHORT = 2_000
+SHORT = 2_000
 """Observed steps up to which plain steps are compared without a band."""
 
 _SLACK = 4
@@ -66,14 +66,14 @@ def rows(elements: list[Pattern], size: int, budget: Budget, terms: Terms = NAME
     """
     masks = [element for element in elements if isinstance(element, int)]
     plain = len(masks) == len(elements)
-    if plain and size <= _SHORT and not terms.optional:
-        return _short_rows(masks, size)
+    if plain and size <= SHORT and not terms.optional:
+        return short_rows(masks, size)
     steps = sum([1 if isinstance(element, int) else len(element) for element in elements])
     # Optional steps may be absent without an edit: so many diagonals further left everything may lie.
     absent = len(terms.optional) + sum([sum(group.optional) for group in terms.groups.values()])
     more = size - steps
     whole = size + steps
-    reach = whole if plain and size <= _SHORT else max(more, -more - absent, 0) + (_PLAIN_SLACK if plain else _SLACK)
+    reach = whole if plain and size <= SHORT else max(more, -more - absent, 0) + (_PLAIN_SLACK if plain else _SLACK)
     while True:
         if reach * _NARROW > size:
             reach = whole
@@ -87,7 +87,7 @@ def rows(elements: list[Pattern], size: int, budget: Budget, terms: Terms = NAME
             reach = min(found.distance, reach * _WIDEN)
 
 
-def _short_rows(elements: list[Mask], size: int) -> Rows:
+def short_rows(elements: list[Mask], size: int) -> Rows:
     """Return the rows of plain steps, none of them optional, without a band."""
     full = (1 << size) - 1
     wide = full << 1 | 1

@@ -16,11 +16,14 @@ members missing, in authored order, are substituted by the unclaimed steps, in t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
+from stepacc_core.alignment.distance import SHORT
 from stepacc_core.alignment.engine import best_spans
-from stepacc_core.alignment.entries import Entry, entries
+from stepacc_core.alignment.entries import Entry, entries, plain_entries
 from stepacc_core.alignment.limits import check_size
-from stepacc_core.alignment.relation import patterns
+from stepacc_core.alignment.plain import plain_edits
+from stepacc_core.alignment.relation import Mask, patterns
 from stepacc_core.model import Step
 from stepacc_core.trajectory import Trajectory
 
@@ -52,8 +55,14 @@ def align(trajectory: Trajectory, steps: Sequence[Step]) -> Alignment:
     """
     size = len(steps)
     check_size(trajectory.total_steps, size)
+    if size <= SHORT and not trajectory.has_groups:
+        masks = cast("list[Mask]", patterns(trajectory, steps[::-1]))  # there are no tuples without groups
+        edits = plain_edits(masks, size)
+        if edits is not None:
+            made = plain_entries(trajectory, [step.name for step in steps], edits)
+            return Alignment(len(edits), len(made) - len(edits), made)
     found = patterns(trajectory, steps)
     elements = [pattern for pattern in found if pattern != ()] if trajectory.has_groups else found
-    distance, spans = best_spans(elements, size)
+    distance, spans = best_spans(elements, trajectory.total_steps, size)
     made = entries(trajectory, steps, found, spans)
     return Alignment(distance, len(made) - distance, made)

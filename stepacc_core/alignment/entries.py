@@ -1,10 +1,12 @@
 """The entries of an alignment, in the form of the metadata (contract of `agent.step_accuracy`, section 5)."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from stepacc_core.alignment.choice import Span
 from stepacc_core.alignment.matching import NOTHING, claims
+from stepacc_core.alignment.plain import Edit
 from stepacc_core.alignment.relation import Pattern
 from stepacc_core.model import Step
 from stepacc_core.trajectory import Group, Trajectory
@@ -55,6 +57,35 @@ def entries(
     return found
 
 
+def plain_entries(trajectory: Trajectory, names: Sequence[str], edits: Sequence[Edit]) -> list[Entry]:
+    """Write out an alignment without groups, given the names of the observed steps and what is no match."""
+    found: list[Entry] = []
+    elements = trajectory.elements
+    index = position = 0
+    for op, element, step in edits:
+        if index < element:
+            found += _matches(elements[index:element], names[position:step], index, position)
+        index, position = element, step
+        if op == "insert":
+            found.append(_entry(op, None, names[step], None, step))
+            position += 1
+        elif op == "delete":
+            found.append(_entry(op, elements[element], None, element, None))
+            index += 1
+        else:
+            found.append(_entry(op, elements[element], names[step], element, step))
+            index += 1
+            position += 1
+    return found + _matches(elements[index:], names[position:], index, position)
+
+
+def _matches(elements: Sequence[Any], names: Sequence[str], index: int, position: int) -> list[Entry]:
+    return [
+        {"op": "match", "expected": element, "actual": name, "expected_index": at, "actual_index": step}
+        for at, step, element, name in zip(count(index), count(position), elements, names, strict=False)
+    ]
+
+
 def _entry(op: str, expected: Any, actual: str | None, expected_index: int | None, actual_index: int | None) -> Entry:
     return {
         "op": op,
@@ -72,15 +103,21 @@ def _extra(names: list[str], start: int, end: int) -> list[Entry]:
 def _group(index: int, members: tuple[str, ...], claimed: list[int], start: int, names: list[str]) -> list[Entry]:
     held = set(claimed)
     missing = iter([name for member, name in enumerate(members) if member not in held])
-    made = []
+    made: list[Entry] = []
     for position, member in enumerate(claimed, start):
         if member != NOTHING:
-            made.append(_entry("match", members[member], names[position], index, position))
+            made.append(
+                {
+                    "op": "match",
+                    "expected": members[member],
+                    "actual": names[position],
+                    "expected_index": index,
+                    "actual_index": position,
+                    "group": index,
+                }
+            )
         elif (name := next(missing, None)) is not None:
-            made.append(_entry("substitute", name, names[position], index, position))
+            made.append({**_entry("substitute", name, names[position], index, position), "group": index})
         else:
-            made.append(_entry("insert", None, names[position], None, position))
-    made += [_entry("delete", name, None, index, None) for name in missing]
-    for entry in made:
-        entry["group"] = index
-    return made
+            made.append({**_entry("insert", None, names[position], None, position), "group": index})
+    return made + [{**_entry("delete", name, None, index, None), "group": index} for name in missing]

@@ -106,14 +106,15 @@ def align_reference(
     Raises:
         ScoringError: `too_large`, as for `align`.
     """
-    check_size(sum([len(element) if isinstance(element, tuple) else 1 for element in elements]), size)
+    total = sum([len(element) if isinstance(element, tuple) else 1 for element in elements])
+    check_size(total, size)
     indices = [index for index, element in enumerate(elements) if element != ()]
     given = [elements[index] for index in indices]
     terms = _terms(given, indices, agreement)
     patterns: list[Pattern] = [
         tuple([member.mask for member in element]) if isinstance(element, tuple) else element.mask for element in given
     ]
-    distance, spans = best_spans(patterns, size, terms)
+    distance, spans = best_spans(patterns, total, size, terms)
     operations: list[Operation] = []
     done = 0
     for at, (start, end) in enumerate(spans):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from stepacc_core.alignment import align, backward, distance, group_rows, relation
+from stepacc_core.alignment import Alignment, align, backward, distance, edit, engine, group_rows, plain, relation
 from stepacc_core.model import Step
 from stepacc_core.names import fold, matches
 from stepacc_core.trajectory import Group, Trajectory, parse_trajectory
@@ -29,12 +29,21 @@ trajectories = (
 )
 
 
+def align_by_rows(trajectory: Trajectory, observed: list[Step]) -> Alignment:
+    """Align as if the sequences were long: without what is quicker for short ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_SMALL", -1)
+        patch.setattr(edit, "SHORT", -1)
+        return align(trajectory, observed)
+
+
 def check_against_oracle(trajectory: Trajectory, observed: list[Step]) -> None:
-    """Distance, matches and every entry are the oracle's."""
-    found, want = align(trajectory, observed), oracle(trajectory, observed)
+    """Distance, matches and every entry are the oracle's, whichever way they are found."""
+    want = oracle(trajectory, observed)
     given_ = (trajectory.authored(), [(step.name, step.kind) for step in observed])
-    assert (found.distance, found.matches) == (want.distance, want.matches), given_
-    assert found.entries == want.entries, given_
+    for found in (align(trajectory, observed), align_by_rows(trajectory, observed)):
+        assert (found.distance, found.matches) == (want.distance, want.matches), given_
+        assert found.entries == want.entries, given_
 
 
 def check_legal(trajectory: Trajectory, observed: list[Step]) -> None:
@@ -162,7 +171,7 @@ def edited(rng: random.Random, trajectory: Trajectory, alphabet: list[str], rate
     return [Step(name) for name in done]
 
 
-def plain(rng: random.Random) -> tuple[Trajectory, list[Step]]:
+def plain_steps(rng: random.Random) -> tuple[Trajectory, list[Step]]:
     """A long plain trajectory and a run close to it."""
     alphabet = [f"t{n}" for n in range(rng.choice([2, 4, 30]))]
     trajectory = random_trajectory(rng, alphabet, elements=rng.randint(30, 90), members=0, groups=0)
@@ -220,7 +229,7 @@ def shifted(rng: random.Random) -> tuple[Trajectory, list[Step]]:
 @pytest.mark.parametrize(
     ("kind", "times"),
     [
-        (plain, 100),
+        (plain_steps, 100),
         (few_groups, 60),
         (only_groups, 100),
         (long_windows, 60),
@@ -240,17 +249,22 @@ def test_every_fast_path_at_medium_size(
         check_legal(trajectory, observed)
 
 
-@pytest.mark.parametrize("kind", [plain, few_groups, long_windows], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [plain_steps, few_groups, long_windows], ids=lambda kind: kind.__name__)
 def test_long_rows_are_handled_in_blocks(
     kind: Callable[[random.Random], tuple[Trajectory, list[Step]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As above, but rows count as long from a few columns on, and number lists are packed from a few numbers on."""
+    """As above, but rows count as long from a few columns on, and number lists are packed from a few numbers on.
+
+    What is quicker for short sequences gives up soon.
+    """
     monkeypatch.setattr(backward, "_BLOCK", 5)
     monkeypatch.setattr(group_rows, "_MANY", 5)
-    monkeypatch.setattr(distance, "_SHORT", 5)
+    monkeypatch.setattr(distance, "SHORT", 5)
     monkeypatch.setattr(distance, "_PLAIN_SLACK", 3)
     monkeypatch.setattr(distance, "_LOOK", 4)
     monkeypatch.setattr(relation, "_SHORT", 5)
+    monkeypatch.setattr(plain, "_FORKED", 1)
+    monkeypatch.setattr(engine, "_WIDEST", 3)
     rng = random.Random(8)  # noqa: S311 -- seeded on purpose
     for _ in range(40):
         trajectory, observed = kind(rng)
