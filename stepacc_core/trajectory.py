@@ -77,14 +77,15 @@ def _parse_json(text: str) -> Any:
 
 def _parse_group(index: int, members: Sequence[Any]) -> Group:
     for position, member in enumerate(members):
+        if isinstance(member, str) and member:
+            continue
         if _is_list(member):
             msg = (
                 f"expected_steps[{index}][{position}] is a group inside a group, {shown(member)}; "
                 "groups have one level, so list its members in the outer group."
             )
             raise ScoringError(FailureCode.NESTED_GROUP, msg)
-        if not (isinstance(member, str) and member):
-            raise _bad_name((index, position), member)
+        raise _bad_name((index, position), member)
     return Group(tuple(members))
 
 
