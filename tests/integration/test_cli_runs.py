@@ -103,7 +103,7 @@ def test_both_ends_of_the_range_are_evaluated_and_nothing_beside(
     assert said.err.splitlines() == [
         f"shop: 2 partitions, {key(1)} to {key(2)}",
         "1 of 1 run succeeded.",
-        "2 of 2 occurrences scored, 0.750 on average.",
+        "2 of 2 traces scored, 0.750 on average.",
     ]
     assert scores(migrated_engine) == {trace_on(day): (key(day), 0.75) for day in (1, 2)}
 
@@ -195,7 +195,7 @@ def test_a_run_that_fails_gives_its_reason_in_one_line_and_exit_code_1(
     [row] = said.rows
     assert (list(row), row["success"]) == (OUTCOME, False)
     assert "not_today" in row["error"]
-    assert said.err == f"shop: 1 partition, {key(1)} to {key(1)}\n"
+    assert said.err == f"shop: 1 partition, {key(1)}\n"
 
 
 def test_a_run_that_goes_well_prints_nothing_of_its_own(land: Callable[..., None]) -> None:
@@ -204,9 +204,9 @@ def test_a_run_that_goes_well_prints_nothing_of_its_own(land: Callable[..., None
     said = stepacc_process("materialize", "--from", key(0), "--to", key(0), given=b"")
     assert (said.code, said.out) == (0, "")
     assert said.err.splitlines() == [
-        f"shop: 1 partition, {key(0)} to {key(0)}",
+        f"shop: 1 partition, {key(0)}",
         "1 of 1 run succeeded.",
-        "1 of 1 occurrence scored, 0.750 on average.",
+        "1 of 1 trace scored, 0.750 on average.",
     ]
 
 
