@@ -203,7 +203,17 @@ CASES: dict[str, Iterable[Finding]] = {
         )
     ),
     "a sensor off by its settings": check_following(replace(FOLLOWING, enabled=False, tickers=())),
-    "a sensor on without a daemon": check_following(replace(FOLLOWING, has_daemon=False)),
+    "a sensor that ran, and no daemon lives": check_following(replace(FOLLOWING, has_daemon=False)),
+    "a sensor that never ran, without a daemon": check_following(replace(FOLLOWING, tickers=(), has_daemon=False)),
+    "a schedule somebody started, and no daemon lives": check_following(
+        replace(
+            FOLLOWING,
+            enabled=False,
+            tickers=(Ticker("shop_daily", "on", ago(hours=11), None),),
+            has_daemon=False,
+            checked_at=ago(days=4),
+        )
+    ),
     "a sensor whose last tick failed": check_following(
         replace(FOLLOWING, tickers=(replace(TICKED, failure="The database at h:1/d does not answer."),))
     ),

@@ -81,7 +81,6 @@ def check_store(store: Store) -> Iterator[Finding]:
 def check_following(found: Following) -> Iterator[Finding]:
     """Say whether changes are followed, and by what."""
     sensor, schedule = found.ticker(found.sensor), found.ticker(found.schedule)
-    on = _on(sensor, by_itself=found.enabled)
     for ticker in (sensor, schedule):
         if ticker and ticker.failure:
             yield Finding(
@@ -90,17 +89,31 @@ def check_following(found: Following) -> Iterator[Finding]:
                 f"{ticker.failure}",
                 "Mend what it names; the whole error is with the tick in the UI. The next tick tries again.",
             )
-    if not on:
+    yield from _sensor(found, sensor)
+    yield from _schedule(found, schedule)
+    yield from _feed(found)
+
+
+def _sensor(found: Following, sensor: Ticker | None) -> Iterator[Finding]:
+    if not _on(sensor, by_itself=found.enabled):
         who = "somebody stopped it in the UI" if sensor and sensor.chosen == "off" else "`follow.enabled` is false"
         yield Finding(
             "note",
             f"The sensor {found.sensor} is off ({who}), so changes are not followed by themselves.",
             f"Start it in the UI (Automation), or run `stepacc backfill --source {found.source}` after a change.",
         )
+    elif not found.has_daemon and sensor and sensor.ticked_at:
+        yield Finding(
+            "error",
+            f"The sensor {found.sensor} is on and last ticked {lasting(found.now - sensor.ticked_at)} ago, and no "
+            "daemon lives; changes are not followed.",
+            f"Start `stepacc dev` or your own daemon. Where none is to run, stop the sensor in the UI or set "
+            f"`follow: {{enabled: false}}`, and run `stepacc backfill --source {found.source}` after a change.",
+        )
     elif not found.has_daemon:
         yield Finding(
             "note",
-            f"The sensor {found.sensor} is on, and no daemon runs it; changes are not followed now.",
+            f"The sensor {found.sensor} is on, and no daemon has run it yet; changes are not followed now.",
             f"Start `stepacc dev` or your own daemon, or run `stepacc backfill --source {found.source}`.",
         )
     elif sensor is None or sensor.ticked_at is None:
@@ -119,11 +132,19 @@ def check_following(found: Following) -> Iterator[Finding]:
         yield Finding(
             "ok", f"The sensor {found.sensor} is on, last ticked {lasting(found.now - sensor.ticked_at)} ago."
         )
-    if _on(schedule, by_itself=False):
+
+
+def _schedule(found: Following, schedule: Ticker | None) -> Iterator[Finding]:
+    if _on(schedule, by_itself=False) and not found.has_daemon:
+        yield Finding(
+            "error",
+            f"The schedule {found.schedule} is on, and no daemon lives that runs it.",
+            "Start `stepacc dev` or your own daemon, or stop the schedule in the UI (Automation).",
+        )
+    elif _on(schedule, by_itself=False):
         yield Finding("ok", f"The schedule {found.schedule} is on.")
     else:
         yield Finding("ok", f"The schedule {found.schedule} is off, as it is unless somebody starts it.")
-    yield from _feed(found)
 
 
 def _feed(found: Following) -> Iterator[Finding]:

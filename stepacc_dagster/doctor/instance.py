@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from stepacc_dagster.cli.output import counted
-from stepacc_dagster.doctor.findings import Finding
+from stepacc_dagster.doctor.findings import Finding, Level
 from stepacc_dagster.doctor.runs import Pool, UnfinishedRun, check_pools, check_runs
 from stepacc_dagster.doctor.tickers import Ticker
 from stepacc_dagster.doctor.wording import lasting, listed
@@ -161,7 +161,8 @@ def _daemon(found: Instance) -> Iterator[Finding]:
         return
     if not found.has_daemon:
         age = lasting(found.now - max(seen))
-        yield Finding("warning", _joined(waiting, f"The daemon was last alive {age} ago, so {served}."), f"{_START}.")
+        level: Level = "error" if waiting else "warning"
+        yield Finding(level, _joined(waiting, f"The daemon was last alive {age} ago, so {served}."), f"{_START}.")
         return
     silent = [each.name for each in found.daemons if each.seen_at is None or found.now - each.seen_at > _PATIENCE]
     failing = [each for each in found.daemons if each.error]
