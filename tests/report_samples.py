@@ -22,6 +22,12 @@ HOSTILE = "<script>document.title = 'taken'</script>"
 SEARCHED = "refund_damaged_item"
 
 
+REASONS = (
+    Reason("failed", "missing_expected_steps", 3, f"No steps: {HOSTILE}", "b" * 32),
+    Reason("not_applicable", "content_not_recorded", 2, None, HOSTILE),
+)
+
+
 def entry(op: str, expected: str | None, actual: str | None) -> dict[str, Any]:
     """Return one entry of an alignment."""
     return {"op": op, "expected": expected, "actual": actual, "expected_index": 0, "actual_index": 0}
@@ -31,7 +37,9 @@ def worst(name: str, task: str | None, score: float) -> WorstScore:
     """Return an occurrence with one step missing and one of a hostile name too much."""
     steps = [entry("match", "search", "search"), entry("delete", "answer", None), entry("insert", None, HOSTILE)]
     metadata = {"steps": steps, "correct_steps": 1, "total_steps": 2, "edit_distance": 2}
-    return WorstScore(name, task, "2026-11-02", score, "1b2c3d4e-run", f"task {task}, revision 2", name, metadata)
+    return WorstScore(
+        name, task, "2026-11-02", score, "1b2c3d4e-run", f"annotation 7 of task {task}, revision 2", name, metadata
+    )
 
 
 def view(**settings: Any) -> View:
@@ -47,7 +55,7 @@ def view(**settings: Any) -> View:
         "mean": 0.75,
         "trend": tuple(TrendPoint(f"2026-11-{day:02}", "2.0.0", 4, 0.5 + day / 100) for day in range(1, 29)),
         "bins": (*(Bin(f"{place / 10:.1f}", place) for place in range(10)), Bin("1.0", 12)),
-        "coverage": Coverage(57, (Reason("failed", "missing_expected_steps", 3, f"No steps: {HOSTILE}"),), 2, 1),
+        "coverage": Coverage(57, REASONS, 2, 1),
         "faults": StepFaults(
             missing=(StepCount("answer", None, 1_234, 56),),
             extra=(StepCount(None, HOSTILE, 7, 7),),

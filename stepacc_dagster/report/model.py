@@ -55,12 +55,16 @@ class StepFaults:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why occurrences have no score: a failure code or a reason, and one message as an example."""
+    """Why occurrences have no score: a failure code or a reason, with one of them as an example.
+
+    `message` is that of a failure, perhaps of another one than the example; None for what is not applicable.
+    """
 
     status: str
     code: str
     count: int
-    example: str | None
+    message: str | None
+    example_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Coverage:
     """What became of the occurrences.
 
     `skipped` and `unsettled` are None where no window was scored by this version and config since they are counted.
-    They are counted per window, traces and sessions together.
+    Unlike all other figures they are counted per window, traces and sessions together.
     """
 
     scored: int
@@ -114,14 +118,14 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class WorstScore:
-    """A scored occurrence with the reasons of its score."""
+    """A scored occurrence with the reasons of its score; `measured_against` says in words what set the expectation."""
 
     partition_id: str
     task_id: str | None
     window_key: str
     score: float
     run_id: str | None
-    annotation: str | None
+    measured_against: str
     trace_id: str | None
     metadata: Mapping[str, Any]
 

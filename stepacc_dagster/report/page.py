@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from stepacc_core.picture import PICTURE_CSS, picture_html
 from stepacc_dagster.report.charts import distribution_chart, trend_chart
-from stepacc_dagster.report.model import Report, View, WorstScore
+from stepacc_dagster.report.model import Reason, Report, View, WorstScore
 from stepacc_dagster.trace_links import TraceUrl
 
 _PICTURED_ENTRIES = 40
@@ -54,6 +54,9 @@ class _Links:
 
     def trace(self, worst: WorstScore) -> str | None:
         return self._traces.of(worst.trace_id) if self._traces and worst.trace_id else None
+
+    def example(self, view: View, reason: Reason) -> str | None:
+        return self._traces.of(reason.example_id) if self._traces and view.partition_type == "trace" else None
 
     def run(self, worst: WorstScore) -> str | None:
         return f"{self._dagster}/runs/{quote(worst.run_id, safe='')}" if self._dagster and worst.run_id else None

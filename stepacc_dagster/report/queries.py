@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from stepacc_core.model import PartitionType
 from stepacc_dagster.evaluators import Evaluator
+from stepacc_dagster.measured_against import annotation_words, unannotated_words
 from stepacc_dagster.report.model import (
     Bin,
     Coverage,
@@ -61,7 +62,8 @@ _HISTOGRAM = sa.text(f"""
     FROM stepacc.current_scores WHERE {_CURRENT} AND status = 'scored' GROUP BY 1
 """)  # noqa: S608 (parts of this module)
 _REASONS = sa.text(f"""
-    SELECT status, coalesce(code, reason) AS code, count(*) AS number, min(message) AS example
+    SELECT status, coalesce(code, reason) AS code, count(*) AS number, min(message) AS message,
+           min(partition_id) AS example_id
     FROM stepacc.current_scores WHERE {_CURRENT} AND status <> 'scored'
     GROUP BY 1, 2 ORDER BY count(*) DESC, 2 LIMIT :limit
 """)  # noqa: S608 (parts of this module)
@@ -114,7 +116,7 @@ _TASKS = f"""
 """  # noqa: S608 (parts of this module)
 _WORST = """
     SELECT s.partition_id, s.task_id, s.window_key, s.score, s.dagster_run_id AS run_id, m.metadata,
-           a.target_type, a.target_id, a.revision, a.author,
+           s.expected_from, a.id AS annotation_id, a.target_type, a.target_id, a.revision, a.author,
            CASE s.partition_type WHEN 'trace' THEN s.partition_id ELSE session.first_trace_id END AS trace_id
     FROM stepacc.current_scores s
     LEFT JOIN stepacc.score_metadata m ON m.score_id = s.id
@@ -257,14 +259,19 @@ def _worst(conn: sa.Connection, names: dict[str, Any], *, lower_is_better: bool)
             row.window_key,
             row.score,
             row.run_id,
-            None
-            if row.target_type is None
-            else f"{row.target_type} {row.target_id}, revision {row.revision} by {row.author}",
+            _measured_against(row),
             row.trace_id,
             row.metadata or {},
         )
         for row in rows
     )
+
+
+def _measured_against(row: sa.Row[Any]) -> str:
+    if row.annotation_id is None:
+        return unannotated_words(row.expected_from)
+    words = annotation_words(row.annotation_id, row.revision, row.target_type, row.target_id)
+    return f"{words} by {row.author}" if row.author else words
 
 
 def _members(conn: sa.Connection, names: dict[str, Any], evaluator: Evaluator) -> tuple[MemberMean, ...]:

@@ -73,7 +73,8 @@ def test_it_counts_what_the_scores_say(workshop: Workshop) -> None:
     assert [task.mean for task in view.tasks.worst] == [None, pytest.approx(2 / 3), pytest.approx(2 / 3)]
     assert [task.lowest for task in view.tasks.worst] == [None, 0.5, pytest.approx(2 / 3)]
     assert [worst.partition_id for worst in view.worst] == ["other", "short", "stray"]
-    assert view.worst[0].annotation == "task ask, revision 1 by qa@example.org"
+    assert view.worst[0].measured_against == "annotation 1 of task ask, revision 1 by qa@example.org"
+    assert [reason.example_id for reason in view.coverage.reasons] == ["alone"]
 
 
 def test_versions_are_told_apart_over_time_and_never_added(workshop: Workshop) -> None:
