@@ -3,22 +3,43 @@
 The file's JSON Schema is made from these models too, see `stepacc_core.annotation_schema`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from stepacc_core.annotation_sense import senseless_references, senseless_steps
 from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, REFERENCES_KEY, Annotation, AnnotationTarget, TargetType
 from stepacc_core.errors import ScoringError
 from stepacc_core.model import PartitionType
 from stepacc_core.references.parse import authored, parse_references
+from stepacc_core.shown import shown
 from stepacc_core.trajectory import parse_trajectory
 
-_NAME = {"type": "string", "minLength": 1}
+_NAME = {"type": "string", "minLength": 1, "pattern": r"\S"}
 _EXPECTED_STEPS = {"type": "array", "minItems": 1, "items": {"anyOf": [_NAME, {"type": "array", "items": _NAME}]}}
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, str_min_length=1)
+
+    @field_validator("id", "source", check_fields=False)
+    @classmethod
+    def _is_not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            msg = f"{shown(value)} is blank; write a name"
+            raise ValueError(msg)
+        return value
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Let pydantic take a refusal as one of its own."""
+    try:
+        yield
+    except ScoringError as error:
+        raise ValueError(error.message.rstrip(".")) from None
 
 
 class Target(_Strict):
@@ -46,6 +67,22 @@ class AnnotationFileEntry(_Strict):
     note: str | None = Field(default=None, description="Why.")
     confirmed: bool = Field(default=True, description="false for a suggestion, which is imported only with --confirm.")
 
+    @field_validator("expected_steps")
+    @classmethod
+    def _are_steps(cls, value: list[Any] | None) -> list[Any] | None:
+        with _refused():
+            if value is not None and (said := senseless_steps(parse_trajectory(value))):
+                raise ValueError(said)
+        return value
+
+    @field_validator("reference_trajectories")
+    @classmethod
+    def _are_references(cls, value: Any) -> Any:
+        with _refused():
+            if value is not None and (said := senseless_references(parse_references(value))):
+                raise ValueError(said)
+        return value
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         given = [key for key in KEYS if key in self.model_fields_set]
@@ -55,13 +92,6 @@ class AnnotationFileEntry(_Strict):
         if empty := [key for key in given if getattr(self, key) is None]:
             msg = f"`{empty[0]}` has no value; write one, or leave the key out"
             raise ValueError(msg)
-        try:
-            if self.expected_steps is not None:
-                parse_trajectory(self.expected_steps)
-            if self.reference_trajectories is not None:
-                parse_references(self.reference_trajectories)
-        except ScoringError as error:
-            raise ValueError(error.message.rstrip(".")) from None
         own = None if self.target.type == "task" else self.target.type
         if own and self.partition_type not in (None, own):
             msg = (

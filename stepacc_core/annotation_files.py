@@ -7,16 +7,18 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Literal
 
 import yaml
 from pydantic import ValidationError
 
 from stepacc_core.annotation_entries import AnnotationFile, AnnotationFileEntry
+from stepacc_core.annotation_places import DocumentPlaces, Places, RowPlaces
+from stepacc_core.annotation_problems import problems_of
 from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, Annotation
 from stepacc_core.errors import AnnotationError
-from stepacc_core.shown import shown
+from stepacc_core.nearest import meant
 from stepacc_core.unique_keys import unique_keys
 
 FileFormat = Literal["yaml", "json", "csv"]
@@ -60,7 +62,7 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
         AnnotationError: the file cannot be read, an entry is bad, or two entries have one target; every bad entry is
             named with its number and what is allowed.
     """
-    source, entries = _csv_entries(text, name) if file_format == "csv" else _document_entries(text, file_format, name)
+    source, entries, places = _read(text, file_format, name)
     annotations: list[Annotation] = []
     problems: list[str] = []
     seen: dict[tuple[Any, ...], int] = {}
@@ -68,7 +70,10 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
         try:
             made = AnnotationFileEntry.model_validate(raw).annotations(source)
         except ValidationError as error:
-            problems.append(f"entry {number}{_target_of(raw)}: {_sentence(error)}")
+            for problem in problems_of(error, AnnotationFileEntry):
+                line = places.line((number - 1, *problem.path), problem.unknown)
+                at = f", line {line}" if line else ""
+                problems.append(f"entry {number}{_target_of(raw)}{at}: {problem.said}")
             continue
         for annotation in made:
             first = seen.setdefault((annotation.source, annotation.target, annotation.key), number)
@@ -82,6 +87,12 @@ def parse_annotations(text: str, file_format: FileFormat, *, name: str) -> tuple
         msg = f"`{name}` is not taken, none of its entries: " + "; ".join(problems) + "."
         raise AnnotationError(msg)
     return tuple(annotations)
+
+
+def _read(text: str, file_format: FileFormat, name: str) -> tuple[str | None, list[Any], Places]:
+    if file_format == "csv":
+        return _csv_entries(text, name)
+    return *_document_entries(text, file_format, name), DocumentPlaces(text)
 
 
 def _document_entries(text: str, file_format: FileFormat, name: str) -> tuple[str | None, list[Any]]:
@@ -98,30 +109,32 @@ def _document_entries(text: str, file_format: FileFormat, name: str) -> tuple[st
             document if isinstance(document, Mapping) else {"annotations": document}
         )
     except ValidationError as error:
-        msg = f"`{name}` is no annotations file: {_sentence(error)}; write a list under `annotations`."
+        said = "; ".join(problem.said for problem in problems_of(error, AnnotationFile))
+        msg = f"`{name}` is no annotations file: {said}; write a list under `annotations`."
         raise AnnotationError(msg) from None
     return checked.source, checked.annotations
 
 
-def _csv_entries(text: str, name: str) -> tuple[None, list[Any]]:
+def _csv_entries(text: str, name: str) -> tuple[None, list[Any], Places]:
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     columns = tuple((column or "").replace(".", "_") for column in reader.fieldnames or ())
     if len(set(columns)) != len(columns):
         msg = f"`{name}` has a column twice; the columns are {', '.join(_CSV_COLUMNS)}, each once at most."
         raise AnnotationError(msg)
     if unknown := sorted(set(columns) - set(_CSV_COLUMNS)):
-        msg = f"`{name}` has unknown columns {', '.join(unknown)}; the columns are {', '.join(_CSV_COLUMNS)}."
+        near = meant(unknown[0], _CSV_COLUMNS)
+        msg = f"`{name}` has unknown columns {', '.join(unknown)}; the columns are {', '.join(_CSV_COLUMNS)}{near}."
         raise AnnotationError(msg)
     reader.fieldnames = list(columns)
     try:
-        entries = [_csv_entry(row) for row in reader]
+        rows = [(_csv_entry(row), reader.line_num) for row in reader]
     except csv.Error as error:
         msg = f"`{name}` is no valid CSV, line {reader.line_num}: {error}."
         raise AnnotationError(msg) from None
-    if not entries:
+    if not rows:
         msg = f"`{name}` has no entries; write a line of columns ({', '.join(_CSV_COLUMNS)}) and a line for each entry."
         raise AnnotationError(msg)
-    return None, entries
+    return None, [entry for entry, _ in rows], RowPlaces([line for _, line in rows])
 
 
 def _csv_entry(row: Mapping[str | None, Any]) -> dict[str, Any]:
@@ -141,15 +154,3 @@ def _target_of(raw: Any) -> str:
             return f" ({kind} `{ident}`)"
         case _:
             return ""
-
-
-def _sentence(error: ValidationError) -> str:
-    return ", and ".join(_problems(error))
-
-
-def _problems(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
-        field = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
-        given = "" if problem["type"] in ("value_error", "missing") else f", given {shown(problem['input'])}"
-        yield (f"`{field}`: " if field else "") + message + given

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from stepacc_core.names import StepKind
+from stepacc_core.nearest import meant
 from stepacc_core.references.answers import AnyAnswerCheck
 from stepacc_core.references.comparators import AnyComparator
 from stepacc_core.references.model import (
@@ -57,7 +58,8 @@ class _Object(BaseModel):
             msg = f"{shown(value)} is no object with the keys {', '.join(known)}"
             raise ValueError(msg)  # noqa: TRY004 (pydantic takes ValueError as a refusal)
         if unknown := [f"`{key}`" for key in value if key not in known]:
-            msg = f"unknown key {', '.join(unknown)}; known are {', '.join(known)}"
+            near = meant(unknown[0].strip("`"), known)
+            msg = f"unknown key {', '.join(unknown)}; known are {', '.join(known)}{near}"
             raise ValueError(msg)
         return value
 

@@ -1,7 +1,6 @@
 """`stepacc annotations`."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,13 @@ from typing import Any
 import click
 from rich.table import Column, Table
 
-from stepacc_core.annotation_words import explain
+from stepacc_core.annotation_brief import brief
 from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, Annotation, TargetType
 from stepacc_core.errors import AnnotationError
 from stepacc_core.model import PartitionType
-from stepacc_dagster.cli.annotation_input import read_annotations
-from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, out, printable
+from stepacc_dagster.cli.annotation_check import check, tell_doubts
+from stepacc_dagster.cli.annotation_input import annotation_files, name_of, read_annotations
+from stepacc_dagster.cli.output import cell, counted, emit_json, json_option, note, print_table
 from stepacc_dagster.cli.redacting import redactors, source_redactor, stored_forms
 from stepacc_dagster.cli.sources import source_option, source_or_only
 from stepacc_dagster.redaction.entries import redacted_entry
@@ -28,7 +28,6 @@ from stepacc_dagster.storage.annotations import (
 )
 from stepacc_dagster.storage.opening import open_storage
 
-_files = click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _target_type = click.option(
     "--type",
     "target_type",
@@ -58,34 +57,7 @@ def annotations() -> None:
     """Import, check, list and withdraw expected steps and reference trajectories."""
 
 
-@annotations.command(short_help="Check files without storing anything.")
-@_files
-@json_option
-def check(files: tuple[Path, ...], *, as_json: bool) -> None:
-    """Check annotation FILES (YAML, JSON or CSV) without storing anything, and say in words what each annotation says.
-
-    \b
-    Example:
-      stepacc annotations check expected.yaml
-
-    Exit code 1: a file is bad; its message names entry, reference and key.
-    """  # noqa: D301 (click reads the backspace)
-    good = True
-    for path in files:
-        found: tuple[Annotation, ...] = ()
-        error = None
-        try:
-            found = read_annotations(path)
-        except AnnotationError as refusal:
-            good, error = False, str(refusal)
-        if as_json:
-            said = [_explained(annotation) for annotation in found]
-            emit_json({"file": str(path), "annotations": len(found), "error": error, "explained": said})
-        else:
-            note(error or f"{path}: {counted(len(found), 'annotation')}, all well formed.")
-            for annotation in found:
-                _print_words(annotation)
-    sys.exit(0 if good else 1)
+annotations.add_command(check)
 
 
 @annotations.command()
@@ -106,7 +78,7 @@ def schema(*, as_json: bool) -> None:  # noqa: ARG001 (every command has it; a s
 
 
 @annotations.command("import", short_help="Store annotations as revisions.")
-@_files
+@annotation_files
 @source_option
 @click.option("--author", default="", help="Author of entries that name none.")
 @click.option("--confirm", is_flag=True, help="Take suggestions (`confirmed: false`) too: you have looked at them.")
@@ -116,19 +88,24 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, confirm
 
     `expected_steps` and `reference_trajectories` of one entry are revisioned apart. Secrets and personal data in them
     are redacted as in traces, so that equal values stay equal: see docs/redaction.md. What `stepacc suggest` wrote is
-    refused without --confirm.
+    refused without --confirm. - stands for standard input.
+
+    Exit code 1: nothing is stored.
 
     \b
     stepacc annotations import --source support_agent expected.yaml
     stepacc annotations import --source support_agent --confirm suggested.yaml
+    python make_annotations.py | stepacc annotations import --source support_agent -
     """  # noqa: D301 (click reads the backspace)
     read = [(path, annotation) for path in files for annotation in read_annotations(path)]
     if not confirm:
         _refuse_suggestions(read)
     default = source or ("" if all(annotation.source for _, annotation in read) else source_or_only(None))
     entries = [
-        AnnotationEntry.of(annotation, source=default, author=author, origin=path.name) for path, annotation in read
+        AnnotationEntry.of(annotation, source=default, author=author, origin=name_of(path)) for path, annotation in read
     ]
+    for _, annotation in read:
+        tell_doubts(annotation)
     with open_storage() as engine:
         redactor_of = redactors(engine)
         entries = [redacted_entry(entry, redactor_of(entry.source)) for entry in entries]
@@ -150,7 +127,7 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, confirm
 @click.option("--history", is_flag=True, help="All revisions, withdrawn ones too, oldest first.")
 @json_option
 def list_(source: str | None, *, history: bool, as_json: bool) -> None:
-    """List the annotations in force of a source.
+    """List the annotations in force of a source, each in a line; --json has them whole.
 
     \b
     stepacc annotations list --source support_agent
@@ -166,19 +143,19 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
     columns = ("id", "rev", "target", "partitions", Column("key", no_wrap=True), "says", "author", "note")
     table = Table(*columns, title=cell(f"source {name}"), title_justify="left")
     for annotation in stored:
-        steps = "(withdrawn)" if annotation.withdrawn else json.dumps(annotation.value, ensure_ascii=False)
-        steps = "(erased)" if annotation.erased_at else steps
+        says = "(withdrawn)" if annotation.withdrawn else brief(annotation.key, annotation.value)
+        says = "(erased)" if annotation.erased_at else says
         table.add_row(
             str(annotation.id),
             str(annotation.revision),
             cell(f"{annotation.target_type} {annotation.target_id}"),
             annotation.partition_type,
             cell(annotation.key),
-            cell(steps),
+            cell(says),
             cell(annotation.author),
             cell(annotation.note),
         )
-    out().print(table)
+    print_table(table)
 
 
 @annotations.command("withdraw", short_help="Take back what is in force of a target.")
@@ -244,7 +221,7 @@ def withdraw_(  # noqa: PLR0913, PLR0917 (one parameter for each option)
 
 
 def _refuse_suggestions(read: Sequence[tuple[Path, Annotation]]) -> None:
-    suggested = [f"{path.name}, {annotation.target}" for path, annotation in read if not annotation.confirmed]
+    suggested = [f"{name_of(path)}, {annotation.target}" for path, annotation in read if not annotation.confirmed]
     if suggested:
         more = f" and {len(suggested) - 1} more" if len(suggested) > 1 else ""
         msg = (
@@ -252,22 +229,6 @@ def _refuse_suggestions(read: Sequence[tuple[Path, Annotation]]) -> None:
             "(`stepacc annotations check`), correct it, and import it with --confirm."
         )
         raise AnnotationError(msg)
-
-
-def _explained(annotation: Annotation) -> dict[str, Any]:
-    target = annotation.target
-    return {
-        "target": {"type": target.type, "id": target.id},
-        "partition_type": target.partition_type,
-        "key": annotation.key,
-        "words": list(explain(annotation)),
-    }
-
-
-def _print_words(annotation: Annotation) -> None:
-    click.echo(f"\n{printable(str(annotation.target))}, {annotation.key}:")
-    for line in explain(annotation):
-        click.echo(f"  {printable(line)}")
 
 
 def _target(entry: AnnotationEntry) -> dict[str, str]:

@@ -43,7 +43,12 @@ _NO_PROTOBUF = "This is OTLP in protobuf, and the packages to read it are missin
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-def _files(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
+def once_from_input(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Refuse standard input as two files, as a callback of an argument.
+
+    Raises:
+        click.BadParameter: it is named twice.
+    """
     if value.count(STDIN) > 1:
         msg = "- stands for standard input, which can be read once; give it once."
         raise click.BadParameter(msg, ctx, param)
@@ -55,7 +60,7 @@ files_argument = click.argument(
     nargs=-1,
     required=True,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    callback=_files,
+    callback=once_from_input,
 )
 
 

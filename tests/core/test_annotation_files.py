@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepacc_core.annotation_brief import brief
 from stepacc_core.annotation_files import FileFormat, parse_annotations
+from stepacc_core.annotation_sense import doubts
 from stepacc_core.annotation_words import explain
 from stepacc_core.annotations import Annotation, AnnotationTarget, annotation_in_force
 from stepacc_core.errors import AnnotationError
@@ -96,6 +98,88 @@ def test_one_bad_entry_refuses_the_file_and_is_named(entry: str, said: list[str]
         parse_annotations(text, "yaml", name="bad.yaml")
 
     assert [part for part in said if part not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            "expected_step: [a]",
+            (
+                "line 4: unknown key `expected_step`; known are target, partition_type, expected_steps, "
+                "reference_trajectories, source, author, note, confirmed (did you mean `expected_steps`?)"
+            ),
+        ),
+        ("reference_trajectories: {references: [{steps: [\n    {tool: a, arg: {}}]}]}", "line 5: "),
+        ("reference_trajectories: {references: [{steps: [\n    {tool: a, arg: {}}]}]}", "(did you mean `args`?)"),
+        ("note: 7\n  expected_steps: [a]", "line 4: `note`: it must be text, and is 7"),
+        ("expected_steps: 7", "line 4: `expected_steps`: it must be a list, and is 7"),
+        ('expected_steps: [a, " "]', "line 4: `expected_steps[1]` is ' ', a blank name"),
+        ('expected_steps: [a, [b, "\\t"]]', "`expected_steps[1][1]`"),
+        ("expected_steps: [[]]", "hold no step"),
+        ('reference_trajectories: [{tool: " "}]', "`steps[0]`: a blank name"),
+        ("reference_trajectories: [[]]", "`steps[0]`: a group without members"),
+        ("reference_trajectories: [a, {any_order: []}]", "`steps[1]`: a group without members"),
+        (
+            "reference_trajectories: {references: [{name: x, steps: []}]}",
+            "reference `x`: without steps every run passes",
+        ),
+        ('reference_trajectories: {references: [[a]], forbidden: [" "]}', "`forbidden`: a blank name"),
+        ('source: " "\n  expected_steps: [a]', "line 4: `source`: ' ' is blank; write a name"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line_and_without_jargon(entry: str, said: str) -> None:
+    text = f"annotations:\n\n- target: {{type: task, id: t}}\n  {entry}\n"
+    with pytest.raises(AnnotationError) as caught:
+        parse_annotations(text, "yaml", name="f")
+    assert said in str(caught.value)
+    for jargon in ("Extra inputs", "Input should", "Field required"):
+        assert jargon not in str(caught.value)
+
+
+def test_lines_are_told_of_json_and_csv_too() -> None:
+    document = '{"annotations": [\n {"target": {"type": "task", "id": "t"},\n  "expected_stepz": ["a"]}]}'
+    with pytest.raises(AnnotationError, match=r"entry 1 \(task `t`\), line 3: unknown key `expected_stepz`"):
+        parse_annotations(document, "json", name="f")
+    with pytest.raises(AnnotationError, match=r"unknown key `kind` of `target`; known are type, id"):
+        parse_annotations('[{"target": {"kind": "task", "id": "t"}, "expected_steps": ["a"]}]', "json", name="f")
+    with pytest.raises(AnnotationError, match=r"entry 2 \(task `u`\), line 3: "):
+        parse_annotations('target_type,target_id,expected_steps\ntask,t,"[""a""]"\ntask,u,"[]"\n', "csv", name="f")
+    with pytest.raises(AnnotationError, match=r"unknown columns expected_step; .*\(did you mean `expected_steps`\?\)"):
+        parse_annotations("target_id,expected_step\n", "csv", name="f")
+
+
+def test_what_the_contract_allows_without_effect_is_a_doubt() -> None:
+    text = (
+        "- {target: {type: task, id: t}, expected_steps: [a, []],"
+        " reference_trajectories: {references: [{name: x, steps: []}], forbidden: [b]}}\n"
+        "- {target: {type: task, id: u}, expected_steps: [a, [b]],"
+        " reference_trajectories: {match: exact, references: [{steps: []}]}}\n"
+    )
+    group, vacuous, *fine = [doubts(annotation) for annotation in parse_annotations(text, "yaml", name="f")]
+    assert group == ("`expected_steps[1]` is a group without members, which counts for nothing.",)
+    assert vacuous[0].startswith("Reference `x` has no steps, so with match: in_order every path passes")
+    assert fine == [(), ()]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("expected_steps", ["a"], "1 step: a"),
+        ("expected_steps", ["a", ["b", "c"], "d", "e", "f"], "6 steps: a, [b, c], d, and 2 more"),
+        ("expected_steps", ["x" * 40], f"1 step: {'x' * 29}…"),
+        ("reference_trajectories", ["a", "b"], "1 reference, in_order: reference 1 a, b"),
+        (
+            "reference_trajectories",
+            {"references": [{"name": "short", "steps": ["a"]}, ["b"]], "forbidden": ["c"], "match": "exact"},
+            "2 references, exact, 1 forbidden: short a and 1 more",
+        ),
+        ("reference_trajectories", {"match": "exact", "references": [[]]}, "1 reference, exact: reference 1 nothing"),
+        ("expected_steps", 7, "not valid (invalid_expected_steps)"),
+    ],
+)
+def test_an_annotation_is_told_in_a_line(key: str, value: Any, said: str) -> None:
+    assert brief(key, value) == said
 
 
 def test_every_bad_entry_is_named_at_once() -> None:

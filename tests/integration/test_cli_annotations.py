@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.cli_access import Said, stepacc
+from tests.cli_access import Said, stepacc, stepacc_process
 
 TASKS = """
 source: shop
@@ -287,18 +287,63 @@ def test_brackets_in_what_people_write_are_shown_and_no_markup(tmp_path: Path) -
     said = stepacc("annotations", "list", "--source", "shop")
     assert said.code == 0
     text = "".join(char for char in said.out if char not in " │\n")
-    for shown in ('"[bold]"', '"[/red]"', "task[/x]", r"[link]\x1b[2J"):
+    for shown in ("[[bold],[/red],lookup]", "task[/x]", r"[link]\x1b[2J"):
         assert shown in text
 
 
-def test_long_trajectories_are_shown_whole(tmp_path: Path) -> None:
-    steps = [f"a_rather_long_name_of_a_step_{number}" for number in range(30)]
-    imported(
-        file(
-            tmp_path,
-            json.dumps([{"target": {"type": "task", "id": "x"}, "expected_steps": steps, "source": "shop"}]),
-            "a.json",
-        )
+def test_long_annotations_are_a_line_with_their_count_and_whole_as_json(tmp_path: Path) -> None:
+    steps = [f"a_step_{number}" for number in range(30)]
+    references = {"references": [{"name": f"way {n}", "steps": [*steps, {"tool": "last"}]} for n in range(4)]}
+    entry = {"target": {"type": "task", "id": "x"}, "expected_steps": steps, "source": "shop"}
+    imported(file(tmp_path, json.dumps([{**entry, "reference_trajectories": references}]), "a.json"))
+
+    said = stepacc("annotations", "list", "--source", "shop").out
+    [row] = [line for line in said.splitlines() if "30 steps: a_step_0, a_step_1, a_step_2, and 27 more" in line]
+    assert "task x" in row
+    assert "4 references, in_order: way 0 a_step_0, a_step_1, a_step_2, and 28 more and 3 more" in said
+    assert len(said.splitlines()) < 12
+    assert [row.get("expected_steps", steps) for row in listed()] == [steps, steps]
+
+
+# standard input and doubts
+
+
+def given(text: str, *words: str) -> Said:
+    """Run a command on standard input."""
+    return stepacc_process("annotations", *words, "-", given=text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TASKS,
+        json.dumps([{"target": {"type": "task", "id": "refund"}, "source": "shop", "expected_steps": ["a"]}]),
+        'source,target_type,target_id,expected_steps\nshop,task,refund,"[""a""]"\n',
+    ],
+    ids=["yaml", "json", "csv"],
+)
+def test_annotations_come_from_standard_input_too(text: str) -> None:
+    said = given(text, "import")
+    assert (said.code, said.out) == (0, "")
+    assert {"type": "task", "id": "refund"} in [row["target"] for row in listed()]
+    assert {row["origin"] for row in listed()} == {"standard input"}
+
+
+def test_what_is_bad_on_standard_input_is_named_so_and_it_is_read_once() -> None:
+    said = given("[{target: {type: task, id: t}, expected_step: [a]}]", "check")
+    assert said.code == 1
+    assert said.err.startswith(
+        "`standard input` is not taken, none of its entries: entry 1 (task `t`), line 1: unknown"
     )
-    text = "".join(char for char in stepacc("annotations", "list", "--source", "shop").out if char not in " │\n")
-    assert all(f'"{step}"' in text for step in steps)
+    assert stepacc("annotations", "check", "-", "-").code == 2
+
+
+def test_what_has_no_effect_is_told_and_taken(tmp_path: Path) -> None:
+    path = file(tmp_path, TASKS.replace("[policy, history]", "[]"))
+    doubt = "`expected_steps[1]` is a group without members, which counts for nothing."
+    said = stepacc("annotations", "check", path)
+    assert said.code == 0
+    assert f"warning: task `refund` (trace partitions): {doubt}" in said.err
+    [row] = stepacc("annotations", "check", path, "--json").rows
+    assert [one["doubts"] for one in row["explained"]] == [[doubt], []]
+    assert doubt in imported(path).err
