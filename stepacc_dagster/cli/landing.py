@@ -63,7 +63,7 @@ def traces(files: tuple[Path, ...], source: str | None, mapping_files: tuple[Pat
             else:
                 erased = f", {landed.erased} of erased traces left out" if landed.erased else ""
                 there = f"{landed.new} spans new, {landed.changed} changed, {landed.same} there already"
-                note(f"{path}: {there}{erased}{told(landed.redacted)}")
+                note(f"{path}, source {name}: {there}{erased}{told(landed.redacted)}")
     report_problems(problems)
     sys.exit(1 if problems else 0)
 

@@ -142,7 +142,7 @@ def test_what_a_database_refuses_midway_is_told_in_one_sentence(migrated_engine:
 def test_landing_says_what_was_new(migrated_engine: sa.Engine) -> None:
     said = stepacc("import", "traces", "--source", "shop", RECORDED)
     assert (said.code, said.out) == (0, "")
-    assert said.err.splitlines() == [f"{RECORDED}: {SPANS} spans new, 0 changed, 0 there already"]
+    assert said.err.splitlines() == [f"{RECORDED}, source shop: {SPANS} spans new, 0 changed, 0 there already"]
     assert count(migrated_engine) == SPANS
 
 
