@@ -3,14 +3,14 @@
 Run `python -m benchmarks.backfill [--days N] [--traces N] [--daemon] [--url URL] [--print]`. In one run, on one server,
 over the same traces of one source:
 
-- ingest and scoring alone: each window ingested and scored by two plain calls, without Dagster;
-- here: the same by `stepacc backfill --how here`, Dagster runs of ten partitions in one process;
-- by the daemon: the same through Dagster's daemon and run queue (`--daemon`; it takes minutes), from asking for the
+- alone: each window ingested and scored by two plain calls, without Dagster; then, as after a new version of the metric
+  or another config of it, scored once more;
+- here: the same two by `stepacc backfill --how here`, Dagster runs of ten partitions in one process;
+- by the daemon: the same two through Dagster's daemon and run queue (`--daemon`; it takes minutes), from asking for the
   backfill to its end.
 
-The overhead is the share of a backfill's time beyond the first. A server that `--url` names gets databases of the
-benchmark's own, which are dropped at the end. It writes its part of
-`docs/performance.md` and judges nothing.
+The overhead is the share of a backfill's time beyond that of the same alone. A server that `--url` names gets databases
+of the benchmark's own, which are dropped at the end. It writes its part of `docs/performance.md` and judges nothing.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from benchmarks.sample_spans import SPANS_PER_TRACE, TASKS, TOOLS, sample_spans
 from stepacc_dagster.evaluators import evaluator_of
 from stepacc_dagster.ingest import ingest_window
 from stepacc_dagster.scoring import score_window
-from stepacc_dagster.sources import Source
+from stepacc_dagster.sources import MetricChoice, Source
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.stores.otel_spans import OtelSpansStore
@@ -43,10 +43,18 @@ from stepacc_dagster.windows import Window, window_of
 
 FIRST = date(2025, 1, 1)
 NAME = "benchmark"
+BEFORE, AFTER = "edit_distance", "strict_position"
+WHAT = ("ingest and scoring", "scoring by another config")
 _HOUR = 3_600_000_000_000
 _WRITTEN = ("scores", "score_metadata", "spans", "traces", "sessions", "windows", "window_scores", "feeds")
 _COMMAND = [sys.executable, "-c", "from stepacc_dagster.cli import main; main()"]
 _STARTS_WITHIN = 120
+# Every window, by the config that was scored last.
+_SCORED = sa.text("""
+    SELECT count(*) FROM stepacc.window_scores WHERE scored > 0 AND config_hash = (
+        SELECT config_hash FROM stepacc.window_scores ORDER BY scored_at DESC LIMIT 1
+    )
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class Backfill:
     @property
     def options(self) -> list[str]:
         """The options that name its range."""
-        return ["--from", self.windows[0].key, "--to", self.windows[-1].key, "--only", "all"]
+        return ["--from", self.windows[0].key, "--to", self.windows[-1].key]
 
 
 def main() -> None:
@@ -83,17 +91,17 @@ def main() -> None:
         work = Backfill(windows, Source(NAME, FIRST.isoformat()), Path(folder), url)
         prepare(work, given.traces)
         plain = by_hand(work)
-        lines = [line("ingest and scoring alone", plain, plain, given.days)]
-        lines.append(line("`stepacc backfill --how here`", by_command(work, "here"), plain, given.days))
+        lines = [line(f"{what} alone", seconds, seconds, given.days) for what, seconds in zip(WHAT, plain, strict=True)]
+        lines += by_commands(work, "here", plain)
         if given.daemon:
             with daemon(work):
-                lines.append(line("`stepacc backfill --how daemon`", by_command(work, "daemon"), plain, given.days))
+                lines += by_commands(work, "daemon", plain)
     command = f"python -m benchmarks.backfill --days {given.days}{' --daemon' if given.daemon else ''}"
     where = circumstances(command, ["dagster", "dagster-postgres"], cpu=False)
     text = (
         f"{where}\n\n{given.days} daily partitions of {given.traces} traces of {SPANS_PER_TRACE} spans, ingested and "
-        "scored. The overhead is what is neither ingest nor scoring; the time of a command begins with its start.\n\n"
-        + table(["measurement", "time", "a partition", "overhead"], lines)
+        "scored, and then scored again by another config. The overhead is what is neither ingest nor scoring; the time "
+        "of a command begins with its start.\n\n" + table(["measurement", "time", "a partition", "overhead"], lines)
     )
     if given.print:
         print(text)
@@ -121,40 +129,65 @@ def prepare(work: Backfill, traces: int) -> None:
             ]
             add_annotations(connection, entries)
     run(work.url, "VACUUM ANALYZE stepacc.otel_spans")
+    configure(work, BEFORE)
+
+
+def configure(work: Backfill, method: str) -> None:
+    """Write the source's settings."""
     folder = work.home / "defs" / NAME
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "defs.yaml").write_text(
         "type: stepacc_dagster.StepAccuracyComponent\n"
-        f"attributes: {{source: {NAME}, start_date: '{FIRST}', follow: {{enabled: false}}}}\n"
+        f"attributes: {{source: {NAME}, start_date: '{FIRST}', follow: {{enabled: false}}, "
+        f"config: {{scoring_method: {method}}}}}\n"
     )
 
 
-def by_hand(work: Backfill) -> float:
-    """Ingest and score each window by plain calls; return the seconds."""
-    evaluator = evaluator_of(work.source)
+def by_hand(work: Backfill) -> tuple[float, float]:
+    """Ingest and score each window by plain calls, then score all by another config; return the seconds of both."""
+    before, after = (
+        evaluator_of(replace(work.source, metric=MetricChoice(config={"scoring_method": method})))
+        for method in (BEFORE, AFTER)
+    )
     with engine_of(work.url) as engine:
         store = OtelSpansStore(engine, NAME)
         start = time.perf_counter()
         for window in work.windows:
             ingest_window(engine, store, work.source, window)
-            score_window(engine, work.source, evaluator, window, "by hand")
-        seconds = time.perf_counter() - start
+            score_window(engine, work.source, before, window, "by hand")
+        ingested = time.perf_counter()
+        for window in work.windows:
+            score_window(engine, work.source, after, window, "by hand")
+        end = time.perf_counter()
     wipe(work)
-    return seconds
+    return ingested - start, end - ingested
 
 
-def by_command(work: Backfill, how: str) -> float:
-    """Do the same by the command; return the seconds from its first run, or from asking the daemon, to the end."""
-    stepacc(work, "backfill", "--dry-run", *work.options)  # Dagster's tables are there, and all modules were read once
+def by_commands(work: Backfill, how: str, plain: tuple[float, float]) -> list[list[str]]:
+    """Do the same by two commands; return their lines."""
+    seconds = []
+    for method, only in ((BEFORE, "all"), (AFTER, "stale")):
+        configure(work, method)
+        seconds.append(by_command(work, how, only))
+    wipe(work)
+    name = f"`stepacc backfill --how {how}`"
+    return [
+        line(f"{what} by {name}", took, alone, len(work.windows))
+        for what, took, alone in zip(WHAT, seconds, plain, strict=True)
+    ]
+
+
+def by_command(work: Backfill, how: str, only: str) -> float:
+    """Run a backfill; return the seconds from its start to its end."""
+    stepacc(work, "backfill", "--dry-run", *work.options, "--only", only)  # all modules were read once
     start = time.perf_counter()
-    stepacc(work, "backfill", "--how", how, *work.options)
+    stepacc(work, "backfill", "--how", how, *work.options, "--only", only)
     seconds = time.perf_counter() - start
     with engine_of(work.url) as engine, engine.connect() as connection:
-        done = connection.scalar(sa.text("SELECT count(*) FROM stepacc.window_scores WHERE scored > 0"))
+        done = connection.scalar(_SCORED)
     if done != len(work.windows):
         msg = f"{done} of {len(work.windows)} partitions were scored."
         raise RuntimeError(msg)
-    wipe(work)
     return seconds
 
 

@@ -15,7 +15,7 @@ def printable(text: str) -> str:
 
 def width(text: str) -> int:
     """Return the columns that printable text takes: wide characters two, combining marks none."""
-    return sum(map(_columns, text))
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
 def padded(text: str, columns: int) -> str:

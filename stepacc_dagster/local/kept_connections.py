@@ -4,6 +4,7 @@ dagster-postgres opens a connection for every statement unless it is told that i
 partition of a backfill, which took longer than all that was said over them.
 """
 
+import selectors
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,11 +37,22 @@ def kept_connections(instance: dg.DagsterInstance) -> Iterator[None]:
 
 
 def _replace_if_closed(connection: Any, _record: object, _proxy: object) -> None:
-    """Look whether Dagster's connection is alive (its pools are not reachable, so all are listened to)."""
-    if not isinstance(connection, psycopg2.extensions.connection):
+    """Look whether Dagster's connection is alive (its pools are not reachable, so all are listened to).
+
+    A server says nothing on an idle connection unless it ends it, so only one that has something to read is tried.
+    """
+    if not isinstance(connection, psycopg2.extensions.connection) or _is_silent(connection):
         return
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except psycopg2.Error as error:
         raise sa.exc.DisconnectionError from error
+
+
+def _is_silent(connection: psycopg2.extensions.connection) -> bool:
+    if connection.closed:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return not selector.select(0)
