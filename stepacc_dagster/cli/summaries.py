@@ -7,7 +7,7 @@ import click
 
 from stepacc_dagster.cli.output import emit_json, json_option, note, print_table
 from stepacc_dagster.cli.sources import source_option
-from stepacc_dagster.cli.summary_table import assumed, summary_tables
+from stepacc_dagster.cli.summary_table import assumed, in_use, summary_tables
 from stepacc_dagster.evaluators import Evaluator, evaluator_of, evaluators_of, summarised_metrics
 from stepacc_dagster.local.evaluation import local_source
 from stepacc_dagster.storage.opening import open_storage
@@ -32,7 +32,8 @@ def summaries(source: str | None, task: str | None, metric: str | None, *, as_js
     stepacc summaries --metric agent.trajectory_match   every member of the family
 
     Runs are counted per metric version, config and reference revision, never across them. The summaries are brought up
-    to date with the current scores first. With --json every member of a family is there.
+    to date with the current scores first. Those of earlier versions and configs stay, and are told apart: by the title,
+    and with --json by `in_use`. With --json every member of a family is there.
     """  # noqa: D301 (click reads the backspace)
     chosen = local_source(source)
     every = evaluators_of(chosen)
@@ -45,9 +46,10 @@ def summaries(source: str | None, task: str | None, metric: str | None, *, as_js
         if as_json:
             for row in rows:
                 changed_at = row.changed_at.astimezone(UTC).isoformat()
-                emit_json({"source": chosen.name, **dataclasses.asdict(row), "changed_at": changed_at})
+                told = {"changed_at": changed_at, "in_use": in_use(evaluator, row)}
+                emit_json({"source": chosen.name, **dataclasses.asdict(row), **told})
             continue
-        for table in summary_tables(chosen.name, evaluator.name, rows):
+        for table in summary_tables(chosen.name, evaluator, rows):
             print_table(table)
         for said in assumed(rows):
             note(said)

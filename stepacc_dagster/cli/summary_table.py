@@ -7,6 +7,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from stepacc_dagster.cli.output import cell, counted
+from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.storage.summaries import TaskSummary
 
 _SHOWN_HASH = 8
@@ -16,20 +17,27 @@ _ALONE = "1"
 """The k for which both chances are the pass rate, which is shown in any case."""
 
 
-def summary_tables(source: str, metric: str, rows: Sequence[TaskSummary]) -> Iterator[Table]:
-    """Yield a table for each version and config of a metric.
+def summary_tables(source: str, evaluator: Evaluator, rows: Sequence[TaskSummary]) -> Iterator[Table]:
+    """Yield a table for each version and config of a metric; its title says which one the source has now.
 
     Args:
         source: name of the source.
-        metric: name of the metric, whatever members of its family the rows are of.
+        evaluator: the metric as the source has it now, whatever members of its family the rows are of.
         rows: summaries, in the order in which those of a task are shown.
     """
+    metric = evaluator.name
     for (version, config_hash), group in groupby(sorted(rows, key=_maker), key=_maker):
         shown = sorted(group, key=lambda row: (row.task_id, row.partition_type == "session"))
         names = {row.metric for row in shown}
         only = f"{next(iter(names))} of " if len(names) == 1 and metric not in names else ""
-        title = f"{source}: {only}{metric} {version}, config {config_hash[:_SHOWN_HASH]}"
+        present = "which the source has now" if in_use(evaluator, shown[0]) else "not what the source has now"
+        title = f"{source}: {only}{metric} {version}, config {config_hash[:_SHOWN_HASH]}, {present}"
         yield _table(title, shown, named=len(names) > 1)
+
+
+def in_use(evaluator: Evaluator, row: TaskSummary) -> bool:
+    """Tell whether a summary is by the version and config that the source has now."""
+    return _maker(row) == (evaluator.metric.manifest.version, evaluator.config_hash)
 
 
 def assumed(rows: Iterable[TaskSummary]) -> list[str]:

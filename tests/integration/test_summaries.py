@@ -15,7 +15,7 @@ from stepacc_core.annotation_files import parse_annotations
 from stepacc_core.summaries import SummarySettings
 from stepacc_dagster.cli import main
 from stepacc_dagster.definitions import load_sources
-from stepacc_dagster.evaluators import evaluators_of
+from stepacc_dagster.evaluators import evaluator_of, evaluators_of
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.erasure import Request, StagedErasure, erase_staged
 from stepacc_dagster.storage.score_rows import ScoreRow
@@ -177,13 +177,20 @@ def test_the_command_shows_what_the_scores_amount_to_now(
     [row] = map(json.loads, result.stdout.splitlines())
     assert (row["source"], row["task_id"], row["n"], row["passes"]) == (SOURCE, "refund", 3, 2)
     assert list(row["pass_at_k"]) == ["1", "2", "4", "8"]
+    assert row["in_use"] is False
     table = CliRunner().invoke(main, ["summaries"]).output
-    assert "agent.step_accuracy 2.0.0, config c" in table
+    assert "agent.step_accuracy 2.0.0, config c, not what the source has now" in table
     assert "2 of 3" in table
     nothing = CliRunner().invoke(main, ["summaries", "--task", "none"])
     assert "There is no run of task 'none' to summarise" in nothing.output
     unknown = CliRunner().invoke(main, ["summaries", "--metric", "agent.none"])
     assert (unknown.exit_code, "is not scored by `agent.none`" in unknown.output) == (1, True)
+    present = evaluator_of(load_sources(tmp_path)[0]).config_hash
+    with migrated_engine.begin() as conn:
+        conn.execute(sa.text("UPDATE stepacc.scores SET config_hash = :present"), {"present": present})
+    rows = map(json.loads, CliRunner().invoke(main, ["summaries", "--json"]).stdout.splitlines())
+    assert [row["in_use"] for row in rows] == [True, True]
+    assert f"config {present[:8]}, which the source has now" in CliRunner().invoke(main, ["summaries"]).output
 
 
 def test_the_files_of_the_page_are_taken(tmp_path: Path) -> None:
