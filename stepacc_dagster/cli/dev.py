@@ -20,7 +20,7 @@ from stepacc_dagster.cli.output import counted, emit_json, json_option, note
 from stepacc_dagster.database import check_reachable, connect_engine, open_database
 from stepacc_dagster.definitions import defs_folder, read_sources
 from stepacc_dagster.local.dead_runs import end_dead_runs
-from stepacc_dagster.local.home import local_home
+from stepacc_dagster.local.home import local_home, lock_file, make_home, try_exclusive
 from stepacc_dagster.local.instance import instance_environment, local_instance
 from stepacc_dagster.storage.schema import upgrade
 
@@ -55,7 +55,7 @@ def dev(port: int, *, as_json: bool) -> None:
     """  # noqa: D301 (click reads the backspace)
     _refuse_busy(port)
     home = local_home()
-    with _until_stopped(), open_database() as url:
+    with _until_stopped(), _alone(home), open_database() as url:
         _prepare(home, url)
         with _children(home, url, port) as children:
             _wait_until_up(port, children)
@@ -76,6 +76,17 @@ def _until_stopped() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Refuse to start a second daemon over one instance, of which each would take up what the other does."""
+    make_home(home)
+    with lock_file(home / "dev.alive") as descriptor:
+        if not try_exclusive(descriptor):
+            msg = f"`stepacc dev` runs over {home} already; end that one, or name another folder with STEPACC_HOME."
+            raise click.ClickException(msg)
+        yield
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -116,10 +127,12 @@ def _children(home: Path, url: str, port: int) -> Iterator[list[subprocess.Popen
     workspace = home / "dagster" / "workspace.yaml"
     workspace.write_text(resources.files("stepacc_dagster.local").joinpath("workspace.yaml").read_text())
     environment = {**os.environ, **instance_environment(home, url), "PYTHONWARNINGS": "ignore"}
-    shared = ["--log-level", "warning", "--code-server-log-level", "warning", "-w", str(workspace)]
+    # Daemon and code servers warn of what is as it should be: of cursors that are not made yet, of heartbeats that end
+    # when a code server is replaced by the next, or that come late on a busy machine.
+    shared = ["--code-server-log-level", "error", "-w", str(workspace)]
     commands = (
-        ["dagster_webserver", "-h", _HOST, "-p", str(port), *shared],
-        ["dagster._daemon", "run", *shared],
+        ["dagster_webserver", "-h", _HOST, "-p", str(port), "--log-level", "warning", *shared],
+        ["dagster._daemon", "run", "--log-level", "error", *shared],
     )
     children: list[subprocess.Popen[bytes]] = []
     try:

@@ -111,17 +111,24 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 @needs_proc
-def test_one_interrupt_ends_everything_even_in_the_background_of_a_shell(open_home: Path) -> None:
+def test_one_interrupt_ends_everything_even_in_the_background_of_a_shell(
+    open_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The local server, the webserver, the daemon and their code servers; a second Ctrl-C does no harm."""
     home = open_home / "my home"
+    monkeypatch.setenv("STEPACC_HOME", str(home))
     with dev(home, http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9") as running:
         assert "dagster_webserver_version" in running.get("/server_info")
         commands = " ".join(processes_of(home))
         assert "dagster_webserver" in commands
         assert "dagster._daemon" in commands
+        second = stepacc("dev", "--port", str(free_port()))
+        assert (second.code, "runs over" in second.complaint) == (1, True)
         code, err = running.end(signal.SIGINT, signal.SIGINT)
     assert code == 0
     assert err.splitlines()[-1] == "Stopped."
+    assert "heartbeat" not in err
+    assert "No cursor" not in err
     assert f"http://127.0.0.1:{running.port}" in err
     assert processes_of(home) == []
     assert not (home / "postgres" / "postmaster.pid").exists()
