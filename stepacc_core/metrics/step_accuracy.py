@@ -57,12 +57,16 @@ class StepAccuracy:
         """Return what an alignment depends on: each step's name and kind, in order."""
         return [[step.name, step.kind] for step in collect_steps(partition)]
 
-    reads_content = False
-    """Arguments, outputs, tokens and costs make no difference."""
+    @property
+    def reads_content(self) -> bool:
+        """Whether arguments, outputs, tokens or costs make a difference: only to what somebody makes of this class."""
+        return type(self) is not StepAccuracy
 
     def alike(self, partition: CanonicalPartition, config: Config) -> Hashable | None:
         """Return the expectation and the steps, of which there are few in most traces; None for a session."""
-        if partition.partition_type != "trace" or len(partition.spans) > _FEW or not_applicable_reason(partition):
+        if self.reads_content or partition.partition_type != "trace" or len(partition.spans) > _FEW:
+            return None
+        if not_applicable_reason(partition):
             return None
         reference = self.reference(partition, config)
         try:

@@ -1,10 +1,12 @@
 """Evaluations of traces that are alike are made once, and are those that would be made one by one."""
 
 from dataclasses import replace
+from typing import Any
 
-from stepacc_core.metrics import Evaluations, evaluate, get_metric
+from stepacc_core.metrics import Evaluations, evaluate, get_metric, reads_content
+from stepacc_core.metrics.step_accuracy import StepAccuracy
 from stepacc_core.metrics.step_accuracy_config import StepAccuracyConfig
-from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, PartitionType
+from stepacc_core.model import AnnotationRef, CanonicalPartition, CanonicalSpan, PartitionType, Result
 
 METRIC = get_metric("agent.step_accuracy", "2.0.0")
 CONFIG = StepAccuracyConfig(expected_steps=["a"], annotations={"2": {"expected_steps": '["b"]'}})
@@ -55,3 +57,16 @@ def test_few_evaluations_are_kept_however_many_differ() -> None:
     first, second = (evaluations.of(CanonicalPartition("trace", name, spans=large)) for name in "34")
     assert first == second
     assert first is not second
+
+
+def test_a_metric_made_from_another_is_asked_each_time() -> None:
+    class Arguments(StepAccuracy):
+        def score(self, partition: CanonicalPartition, config: Any = None) -> Result:  # noqa: ARG002 (the signature)
+            return Result("scored", score=float(partition.spans[0].tool_arguments))
+
+    metric = Arguments("manifests/agent.step_accuracy-2.0.0.yaml", StepAccuracyConfig)
+    evaluations = Evaluations(metric, CONFIG)
+    span = CanonicalSpan("1", "s1", "TOOL", "a", "root", 1)
+    given = [CanonicalPartition("trace", "3", spans=(replace(span, tool_arguments=number),)) for number in (0, 1)]
+    assert reads_content(metric)
+    assert [evaluations.of(each).result.score for each in given] == [0, 1]
