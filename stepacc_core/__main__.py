@@ -14,18 +14,26 @@ from stepacc_core.picture import Picture, picture
 from stepacc_core.step_lists import parse_expected, parse_observed
 
 _EPILOG = """\
-A list is names between commas. Expected steps in brackets may come in any order; an observed step that is an
-agent's is written agent:NAME, since agents are compared exactly, and tools without regard to case, - and _.
-Text that is a valid JSON list is read as JSON instead: a list of names, of lists of names (groups) and, on the
-observed side, of objects such as {"tool": "search"} or {"agent": "Billing agent"}. Without lists the worked
+A list is names between commas. Expected steps in brackets may come in any
+order; an observed step that is an agent's is written agent:NAME, since agents
+are compared exactly, and tools without regard to case, - and _. Several words
+on either side of -- are the same: the expected steps before it, the observed
+ones after it. Text that is a valid JSON list is read as JSON instead: a list of
+names, of lists of names (groups) and, on the observed side, of objects such as
+{"tool": "search"} or {"agent": "Billing agent"}. Without lists the worked
 example of the metric is shown.
 
-  python -m stepacc_core "search,[open_a,open_b],answer" "search,open_b,open_a,summarise"
-  python -m stepacc_core "ask,Billing agent" "ask,agent:Billing agent" --strict-position
-  python -m stepacc_core '["search", ["open, a", "open, b"]]' '["search", "open, b"]' --json
+  python -m stepacc_core "search,[open_a,open_b],answer" "search,open_b,open_a"
+  python -m stepacc_core search open_a answer -- search answer
+  python -m stepacc_core "ask,Bill" "ask,agent:Bill" --strict-position
+  python -m stepacc_core '["ask", ["open, a", "b"]]' '["ask", "open, a"]' --json
 
-Exit code 0: the alignment was shown; 2: a list cannot be read, or nothing is expected.
+Exit code 0: the alignment was shown; 2: a list cannot be read, or nothing is
+expected.
 """
+
+
+_OPTIONS = ("--strict-position", "--json")
 
 
 def worked_example() -> str:
@@ -43,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("expected", nargs="?", metavar="EXPECTED", help="the steps that should be taken")
     parser.add_argument("observed", nargs="?", metavar="OBSERVED", help="the steps that were taken")
-    parser.add_argument("--strict-position", action="store_true", help="compare position by position, without groups")
-    parser.add_argument("--json", action="store_true", help="print score and metadata as one JSON object")
-    given = parser.parse_args(arguments)
+    parser.add_argument(_OPTIONS[0], action="store_true", help="compare position by position, without groups")
+    parser.add_argument(_OPTIONS[1], action="store_true", help="print score and metadata as one JSON object")
+    given = parser.parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a name may hold what it lacks
     if given.expected is None:
         result, drawn = _worked_example()
@@ -60,6 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _print(result, drawn)
     else:
         sys.stdout.write(_text(result, drawn) + "\n")
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Turn `a b -- a c` into one list for each side; what is no such pair stays as it is."""
+    options = [word for word in words if word in _OPTIONS]
+    names = [word for word in words if word not in _OPTIONS]
+    at = names.index("--") if "--" in names else 0
+    if not at:
+        return [*words]
+    return [*options, "--", ",".join(names[:at]), ",".join(names[at + 1 :])]
 
 
 def _worked_example() -> tuple[Result, Picture]:

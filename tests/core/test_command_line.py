@@ -88,6 +88,25 @@ def test_two_lists_are_shown_aligned(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"{picture(result)}\nscore 0.750\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (["a", "b", "--", "a", "c"], ["a,b", "a,c"]),
+        (["a", "[b,c]", "--", "a"], ["a,[b,c]", "a"]),
+        (["a", "--"], ["a", ""]),
+        (["a", "b", "--", "a", "b", "--strict-position"], ["a,b", "a,b", "--strict-position"]),
+        (["--", "-a", "-a"], ["--", "-a", "-a"]),
+    ],
+)
+def test_words_on_either_side_of_two_dashes_are_lists_too(
+    words: list[str], same: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*words])
+    written = capsys.readouterr().out
+    main(same)
+    assert written == capsys.readouterr().out
+
+
 def test_json_has_the_score_and_the_metadata(capsys: pytest.CaptureFixture[str]) -> None:
     main(["a,b", "a,x", "--strict-position", "--json"])
 
