@@ -66,7 +66,8 @@ def trace_text(lineage: TraceLineage, configured: Configured | None) -> Renderab
     if lineage.landed:
         facts |= {"landed": _landed(lineage.landed)}
     facts |= _pictures(lineage)
-    title = f"Trace {lineage.occurrence.id} of source {lineage.occurrence.source}"
+    mark = ", erased" if row and row.erased_at else ""
+    title = f"Trace {lineage.occurrence.id} of source {lineage.occurrence.source}{mark}"
     return Group(_heading(title), _facts(facts), *_evaluations(lineage.evaluations, configured), "")
 
 
@@ -84,7 +85,8 @@ def session_text(lineage: SessionLineage, configured: Configured | None) -> Rend
     traces = Table("trace", "window", "spans", "status", box=SIMPLE, padding=(0, 1, 0, 0))
     for trace in lineage.traces:
         traces.add_row(cell(trace.trace_id), trace.window_key, str(trace.span_count), trace.status)
-    title = f"Session {lineage.occurrence.id} of source {lineage.occurrence.source}"
+    mark = ", erased" if row and row.erased_at else ""
+    title = f"Session {lineage.occurrence.id} of source {lineage.occurrence.source}{mark}"
     listed = [traces] if lineage.traces else []
     return Group(_heading(title), _facts(facts), *listed, *_evaluations(lineage.evaluations, configured), "")
 
@@ -179,6 +181,13 @@ def _expectation(each: ScoreLineage) -> list[str]:
 
 
 def _trace_facts(row: TraceRow) -> dict[str, str]:
+    if row.erased_at:
+        return {
+            "content": f"erased {_utc(row.erased_at)}, for good; ids, window and bare scores are kept",
+            "window": row.window_key,
+            "session": row.session_id or "-",
+            "task": row.task_id or "-",
+        }
     gone = f"; gone from its store since {_utc(row.gone_upstream_at)}" if row.gone_upstream_at else ""
     changed = "" if row.changed_at == row.first_ingested_at else f", changed {_utc(row.changed_at)}"
     gaps = [f"{gap['kind']}: {gap['detail']}" for gap in row.gaps]
@@ -189,7 +198,7 @@ def _trace_facts(row: TraceRow) -> dict[str, str]:
         "root": f"span {row.root_span_id}, status {row.status}" if row.root_span_id else "none",
         "spans": f"{row.span_count}, {'all ended' if row.settled else 'without a root, or some have no end'}",
         "gaps": "\n".join(gaps) or "none",
-        "ingested": f"{_utc(row.first_ingested_at)}{changed}{gone}{_erased(row.erased_at)}",
+        "ingested": f"{_utc(row.first_ingested_at)}{changed}{gone}",
     }
 
 

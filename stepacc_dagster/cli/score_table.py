@@ -51,7 +51,9 @@ def score_document(row: CurrentScore) -> dict[str, Any]:
     values = {each.name: getattr(row, each.name) for each in dataclasses.fields(row)}
     metadata: Mapping[str, Any] = values.pop("metadata")
     at = row.evaluated_at.astimezone(UTC).isoformat()
-    return {**values, "evaluated_at": at, "measured_against": row.measured_against, "metadata": dict(metadata)}
+    erased = row.erased_at and row.erased_at.astimezone(UTC).isoformat()
+    said = {"evaluated_at": at, "erased_at": erased, "measured_against": row.measured_against}
+    return {**values, **said, "metadata": dict(metadata)}
 
 
 def summary(scores: Sequence[CurrentScore]) -> str:
@@ -75,7 +77,9 @@ def _of_kind(kind: str, scores: Sequence[CurrentScore]) -> str:
     mean = f", {sum(values) / len(values):.3f} on average" if values else ""
     without = Counter(_without_score(row) for row in scores if row.score is None)
     reasons = "".join(f"; {count} {reason}" for reason, count in sorted(without.items()))
-    return f"{len(values)} of {counted(len(scores), kind)} scored{mean}{reasons}."
+    erased = sum(row.erased_at is not None for row in scores)
+    bare = f"; {erased} erased, of which the bare score is kept" if erased else ""
+    return f"{len(values)} of {counted(len(scores), kind)} scored{mean}{reasons}{bare}."
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -90,7 +94,8 @@ def _score(row: CurrentScore) -> str:
 
 
 def _measured_against(row: CurrentScore) -> str:
-    return _without_score(row) if row.score is None else row.measured_against
+    erased = f"erased {row.erased_at.astimezone(UTC):%Y-%m-%d}; " if row.erased_at else ""
+    return f"{erased}{_without_score(row) if row.score is None else row.measured_against}"
 
 
 def _without_score(row: CurrentScore) -> str:

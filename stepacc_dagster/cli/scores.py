@@ -69,7 +69,7 @@ def scores(  # noqa: PLR0913, PLR0917 (its options)
     status, code, reason, message, score                  score: null unless the status is scored
     expected_from, measured_against                       as stored (annotations, column, config), and in words
     annotation_id, revision, author, target_type, target_id
-    dagster_run_id, evaluated_at
+    dagster_run_id, evaluated_at, erased_at               erased_at: null unless its trace or session was erased
     metadata                                              with the alignment under steps
     """  # noqa: D301 (click reads the backspace)
     one = _one(trace, session)

@@ -20,9 +20,14 @@ _ROWS = f"""
     SELECT s.source, s.metric, s.metric_version, s.config_hash, s.window_key, s.partition_type, s.partition_id,
            s.session_id, s.task_id, s.status, s.reason, s.code, s.message, s.score, s.expected_from,
            a.id AS annotation_id, a.revision, a.author, a.target_type, a.target_id, s.dagster_run_id, s.evaluated_at,
-           m.metadata
+           m.metadata, coalesce(
+               (SELECT trace.erased_at FROM stepacc.traces trace
+                WHERE s.partition_type = 'trace' AND trace.source = s.source AND trace.trace_id = s.partition_id),
+               (SELECT chat.erased_at FROM stepacc.sessions chat
+                WHERE s.partition_type = 'session' AND chat.source = s.source AND chat.session_id = s.partition_id)
+           ) AS erased_at
     {_FROM}
-"""
+"""  # noqa: S608 (parts of this module)
 _SELECTED = """
     s.source = :source AND s.metric = :metric AND s.metric_version = :version AND s.config_hash = :config_hash
     AND s.window_key BETWEEN :first AND :last
@@ -45,6 +50,7 @@ class CurrentScore:
     """A row of the score table with its reasons and the annotation revision it was measured against.
 
     `annotation_id`, `revision`, `author`, `target_type` and `target_id` are of that revision, None where none was.
+    `erased_at` is when the trace or session was erased, of which the bare score is kept; None: it was not.
     """
 
     source: str
@@ -70,6 +76,7 @@ class CurrentScore:
     dagster_run_id: str | None
     evaluated_at: datetime
     metadata: Mapping[str, Any]
+    erased_at: datetime | None = None
 
     @property
     def measured_against(self) -> str:

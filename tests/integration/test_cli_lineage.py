@@ -412,7 +412,11 @@ def test_what_was_erased_is_said_to_be(workshop: Workshop, tmp_path: Path, monke
     assert (said["in_force"], trace["evaluations"][0]["annotation"]["in_force"]) == (False, False)
     for words in (("trace", "t"), ("session", "chat"), ("annotation", "1")):
         assert "erased 2026-11-30 12:00:00 UTC" in shown(*words)
-    assert "(erased) by qa@example.org" in shown("trace", "t")
+    told = shown("trace", "t")
+    assert "(erased) by qa@example.org" in told
+    assert f"Trace t of source {SOURCE}, erased" in told
+    assert not {"root", "spans", "gaps"} & {line.split()[0] for line in told.splitlines() if line.strip()}
+    assert f"Session chat of source {SOURCE}, erased" in shown("session", "chat")
 
 
 # the scores of one trace or session, and their pictures

@@ -62,6 +62,11 @@ def test_a_trace_loses_its_content_and_keeps_ids_window_and_scores(desk: Desk) -
     }  # fmt: skip
     assert (said.code, said.rows[0]["removed"], said.rows[0]["left"]) == (0, removed, [])
     assert desk.stored("a1") == NOTHING
+    marked = {row["partition_id"]: row["erased_at"] for row in stepacc("scores", "--source", SOURCE, "--json").rows}
+    assert {ident for ident, at in marked.items() if at} == {"a1", "s"}
+    shown = stepacc("scores", "--source", SOURCE)
+    assert [line.split()[2] for line in shown.out.splitlines() if "erased 2" in line] == ["a1", "s"]
+    assert "1 erased, of which the bare score is kept." in shown.err
     [bare] = desk.rows("SELECT * FROM stepacc.traces WHERE trace_id = 'a1'")
     assert (bare.session_id, bare.task_id, bare.window_key) == ("s", "refund", MONDAY)
     assert (bare.root_span_id, bare.end_time_unix_nano, bare.span_count, bare.gaps) == (None, None, 0, [])
