@@ -78,6 +78,7 @@ def test_every_command_has_json_and_explains_itself_and_its_options(words: tuple
     assert said.code == 0
     assert "--json" in said.out
     assert "\\b" not in said.out
+    assert "exit code" in " ".join(said.out.lower().split())
     assert stepacc(*words, "-h").out == said.out
     command, _ = named(words)
     assert (command.help or "").partition("\n\n")[0].rstrip().endswith(".")

@@ -70,6 +70,10 @@ _OF_DAGSTER = {
 """Packages of the extra `dagster`."""
 
 
+_EXIT_CODES = (
+    "Exit code 0: done; 1: not done, or not all of it, as a sentence says; 2: wrong use; 3: a fault of stepacc."
+)
+
 _LONGEST = 300
 """Characters that are shown of what an unforeseen error says."""
 
@@ -109,6 +113,7 @@ class _Group(click.Group):
                 "(embedded is the local PostgreSQL server, of no use where STEPACC_DATABASE_URL names another)"
             )
             raise click.ClickException(msg) from None
+        _document_exit_codes(command)
         return command
 
     def resolve_command(
@@ -146,6 +151,15 @@ class _Group(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+def _document_exit_codes(command: click.Command) -> None:
+    """Let the help of a command that says nothing of its exit codes end with those that all have."""
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _document_exit_codes(below)
+    elif "exit code" not in " ".join((command.help or "").lower().split()):
+        command.epilog = _EXIT_CODES
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def import_(files: tuple[Path, ...], source: str | None, author: str, *, confirm
         )
 
 
-@annotations.command("list")
+@annotations.command("list", short_help="List the annotations in force of a source.")
 @source_option
 @click.option("--history", is_flag=True, help="All revisions, withdrawn ones too, oldest first.")
 @json_option
