@@ -31,6 +31,8 @@ class Coverage:
         not_applicable: those to which the metric does not apply.
         skipped: those nobody annotated, left out by the source's setting.
         unsettled: those left out since they were still going on.
+        rows: rows that `stepacc scores` shows of it; None where nobody counted them, as where they are very many.
+        erased: those of them whose trace or session was erased.
     """
 
     metric: str
@@ -43,11 +45,18 @@ class Coverage:
     not_applicable: int
     skipped: int
     unsettled: int
+    rows: int | None = None
+    erased: int = 0
 
     @property
     def occurrences(self) -> int:
         """All that have settled."""
-        return self.scored + self.failed + self.not_applicable + self.skipped
+        return self.tried + self.skipped
+
+    @property
+    def tried(self) -> int:
+        """Those that got a row when their window was scored last."""
+        return self.scored + self.failed + self.not_applicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,7 @@ def check_coverage(source: str, coverage: Sequence[Coverage], sample: Sample, no
 
 
 def _present(source: str, found: Coverage, sample: Sample) -> Iterator[Finding]:
-    what = f"{_name(found)}: {_share(found)}{_rest(found)}."
+    what = f"{_name(found)}: {_share(found)}{_rest(found)}.{_apart(found)}"
     if not found.occurrences or found.scored >= _GOOD * found.occurrences:
         yield Finding("ok", what)
         return
@@ -189,6 +198,21 @@ def _share(found: Coverage) -> str:
 
 
 def _rest(found: Coverage) -> str:
-    parts = {"failed": found.failed, "not applicable": found.not_applicable, "skipped": found.skipped}
+    parts = {"failed": found.failed, "not applicable": found.not_applicable, "skipped, without a row": found.skipped}
     told = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
     return f"; {told}" if told else ""
+
+
+def _apart(found: Coverage) -> str:
+    """Say how what `stepacc scores` shows differs from what the windows were scored with last."""
+    if found.rows is None or found.rows == found.tried:
+        return ""
+    more = found.rows - found.tried
+    erased = max(0, min(more, found.erased))
+    kept = {
+        "of what was erased": erased,
+        "of what was scored before and not with its window again": max(0, more - erased),
+    }
+    why = " and ".join(f"{count} {which}" for which, count in kept.items() if count)
+    told = f"with {why}" if why else "without what ceased to be since"
+    return f" `stepacc scores` shows {counted(found.rows, 'row')}, {told}."

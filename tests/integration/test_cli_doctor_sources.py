@@ -15,6 +15,7 @@ from dagster._core.scheduler.instigation import InstigatorStatus
 from stepacc_core.model import RawSpan
 from stepacc_core.policy import StepPolicy
 from stepacc_dagster.sources import FollowSettings, SettleSettings
+from tests.cli_access import stepacc
 from tests.integration import store_access
 from tests.integration.doctor_access import SENSOR, Examined, beat, describe, doctor, switch, tick
 from tests.integration.evaluation_access import Workshop
@@ -298,8 +299,24 @@ def test_sessions_left_out_on_purpose_are_no_complaint(workshop: Workshop, home:
     describe(home, partition_types="[trace, session]", unannotated="{session: skip}")
     Follower(workshop, **settings).settle()
     expect(doctor(), "Nobody annotated 1 of the newest 1 session: 1 of task refund; they are left out", "ok")
+    expect(doctor(), "4 of 5 occurrences scored (80 %); 1 skipped, without a row.", "note")
     workshop.annotate("task", "refund", ["search"], "session")
     assert not doctor().says("Nobody annotated")
+
+
+def test_the_counts_are_those_of_the_scores_or_say_what_differs(workshop: Workshop) -> None:
+    Follower(workshop).settle()
+    told = "3 of 3 occurrences scored (100 %)."
+    found = doctor().one("occurrences scored", ABOUT)
+    assert (found.what.endswith(told), len(stepacc("scores", "--json").rows)) == (True, 3)
+    assert stepacc("erase", "--trace", f"t {MONDAY}", "--yes").code == 0
+    workshop.annotate("task", "refund", ["search", "answer"])  # which has every window scored again
+    Follower(workshop).settle()
+    found = doctor().one("occurrences scored", ABOUT)
+    assert found.what.endswith(
+        "2 of 2 occurrences scored (100 %). `stepacc scores` shows 3 rows, with 1 of what was erased."
+    )
+    assert len(stepacc("scores", "--json").rows) == len(WEEK)
 
 
 def running(trace_id: str) -> list[RawSpan]:

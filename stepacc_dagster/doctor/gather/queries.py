@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,8 @@ from stepacc_dagster.windows import moment
 
 NEWEST_TRACES = 20_000
 NEWEST_SCORES = 500
+COUNTED_SCORES = 20_000
+"""Scores of a source up to which they are counted one by one."""
 _MOST_SOURCES = 100
 
 _CHECKED = sa.text("SELECT checked_at FROM stepacc.feeds WHERE source = :source")
@@ -31,6 +34,19 @@ _COVERAGE = sa.text("""
            coalesce(sum(skipped), 0) AS skipped, coalesce(sum(unsettled), 0) AS unsettled
     FROM stepacc.window_scores WHERE source = :source AND scored_at IS NOT NULL
     GROUP BY metric, metric_version, config_hash ORDER BY max(scored_at) DESC
+""")
+_ROWS = sa.text("""
+    SELECT count(*) AS rows, count(*) FILTER (
+        WHERE EXISTS (
+            SELECT 1 FROM stepacc.traces trace WHERE s.partition_type = 'trace' AND trace.source = s.source
+                AND trace.trace_id = s.partition_id AND trace.erased_at IS NOT NULL
+        ) OR EXISTS (
+            SELECT 1 FROM stepacc.sessions chat WHERE s.partition_type = 'session' AND chat.source = s.source
+                AND chat.session_id = s.partition_id AND chat.erased_at IS NOT NULL
+        )
+    ) AS erased
+    FROM stepacc.current_scores s
+    WHERE source = :source AND metric = :metric AND metric_version = :version AND config_hash = :config_hash
 """)
 _IDENTITY = ("metric", "version", "config_hash")
 _TRACES = sa.text("""
@@ -125,11 +141,18 @@ def coverage_of(
     """
     manifest = evaluator.metric.manifest
     now = (manifest.name, manifest.version, evaluator.config_hash)
-    rows = conn.execute(_COVERAGE, {"source": source}).mappings()
-    return [
+    rows = conn.execute(_COVERAGE, {"source": source}).mappings().all()
+    found = [
         Coverage(**row, present=tuple(row[name] for name in _IDENTITY) == now)
         for row in rows
         if (row["metric"] == manifest.name if others is None else row["metric"] not in others)
+    ]
+    names = {"source": source, "metric": evaluator.headline, "version": manifest.version}
+    return [
+        replace(each, **conn.execute(_ROWS, {**names, "config_hash": each.config_hash}).mappings().one())
+        if each.present and each.occurrences <= COUNTED_SCORES
+        else each
+        for each in found
     ]
 
 
