@@ -34,7 +34,9 @@ _FIRST, _LAST = "", "~"
 @click.option("--to", "last", metavar="KEY", help="Last window, included; the newest where left out.")
 @click.option("--worst", type=click.IntRange(1), metavar="N", help="Only the N worst scores of each metric.")
 @click.option(
-    "--trace", metavar="ID", help="Of this trace alone, by every version and config; ID is its id, or the beginning."
+    "--trace",
+    metavar="ID",
+    help="Of this trace alone, by every version and config, in any source; the beginning of its id will do.",
 )
 @click.option("--session", metavar="ID", help="Of this session alone, in the same way.")
 @click.option("--picture", "drawn", is_flag=True, help="Draw the alignment of each score that is shown.")

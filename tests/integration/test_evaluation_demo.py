@@ -151,6 +151,8 @@ def test_each_partition_shows_its_means_its_counts_and_its_worst_traces(demo: De
         assert len(lines) == min(summary.scored, 10)
         assert lines[0].startswith(f"| {summary.worst:.3f} | ")
     assert kinds == {"trace", "session"}
+    without = demo.metadata("step_accuracy_scores", demo.keys[-1], data.SOURCE)["without_score"].replace("\\_", "_")
+    assert " | not applicable | content_not_recorded |" in without
 
 
 def test_each_trace_shown_links_to_its_store_and_a_session_to_its_first_trace(demo: Demo) -> None:
