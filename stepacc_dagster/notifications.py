@@ -1,6 +1,7 @@
 """Telling somebody that a run of a source failed."""
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,6 +15,9 @@ from stepacc_dagster.catalog import SourceKeys, score_op
 from stepacc_dagster.evaluators import Evaluator
 from stepacc_dagster.sources import Source
 from stepacc_dagster.windows import spanned
+
+TOLD_WITHIN = 20.0
+"""Seconds that a target gets for a failed run; Dagster ends a look of a sensor after 60."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,28 @@ def target_of(source: Source) -> Target:
     return target  # type: ignore[no-any-return]
 
 
+def told_in_time(target: Target, failed: FailedRun) -> bool:
+    """Call a target, and return whether it came back in time; what it raises is raised.
+
+    It is called in a thread of its own, which nobody can end: one that hangs goes on for as long as the process, but
+    keeps none of the few threads by which a code location serves all its sensors.
+    """
+    raised: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            target(failed)
+        except BaseException as error:  # noqa: BLE001 (handed to the sensor, whatever it is)
+            raised.append(error)
+
+    thread = threading.Thread(target=call, name=f"on_failure {failed.run_id}", daemon=True)
+    thread.start()
+    thread.join(TOLD_WITHIN)
+    for error in raised:
+        raise error
+    return not thread.is_alive()
+
+
 def build_failure_sensor(source: Source, evaluators: Sequence[Evaluator]) -> dg.SensorDefinition:
     """Build the sensor that hands each failed run of a source to its target."""
     target = target_of(source)
@@ -96,7 +122,11 @@ def build_failure_sensor(source: Source, evaluators: Sequence[Evaluator]) -> dg.
             # No SkipReason: where a run of the source was told of in the same look, Dagster takes the two for an
             # error, forgets how far it came, and would tell of that run at every look from then on.
             return []
-        target(_failed_run(context, source, evaluators))
+        failed = _failed_run(context, source, evaluators)
+        if not told_in_time(target, failed):
+            context.log.error(
+                "%s did not come back within %.0f s, and is left: %s", source.on_failure, TOLD_WITHIN, failed
+            )
         return None
 
     return failures

@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from stepacc_core import CanonicalPartition, Result, register
 from stepacc_core.errors import ConfigError
 from stepacc_core.metrics import registry
-from stepacc_dagster import build_evaluation_definitions
+from stepacc_dagster import build_evaluation_definitions, notifications
 from stepacc_dagster.local.evaluation import LocalEvaluation
 from stepacc_dagster.notifications import FailedRun
 from stepacc_dagster.sources import MetricChoice
@@ -21,6 +22,7 @@ from tests.integration.evaluation_access import Workshop, support_source
 from tests.integration.evaluation_samples import MONDAY, TUESDAY, ToyMetric, agent_trace
 
 told: list[FailedRun] = []
+done = threading.Event()
 
 
 def tell(failed: FailedRun) -> None:
@@ -77,6 +79,34 @@ def test_the_target_gets_source_metric_run_partitions_and_reasons(workshop: Work
     assert "\n" not in str(failed)
     assert str(failed).startswith(f"Run {outcome.run_id} of acme.faulty 0.1.0 for `support` over {MONDAY} to {TUESDAY}")
     assert pickle.loads(pickle.dumps(failed)) == failed  # noqa: S301 (our own)
+
+
+def hang(failed: FailedRun) -> None:
+    """A target that waits until the test is done with it."""
+    told.append(failed)
+    done.wait(60)
+
+
+def fault(_failed: FailedRun) -> None:
+    """A target that has a fault of its own."""
+    msg = "the pager is gone"
+    raise OSError(msg)
+
+
+def test_a_target_that_hangs_is_left_and_one_that_fails_fails_the_look(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = workshop.run(TUESDAY, name="acme.faulty")
+    monkeypatch.setattr(notifications, "TOLD_WITHIN", 0.2)
+    done.clear()
+    try:
+        assert look(workshop, outcome.run_id, on_failure=f"{__name__}:hang") is None
+    finally:
+        done.set()
+    assert [failed.run_id for failed in told] == [outcome.run_id]
+    assert f"{__name__}:hang did not come back within 0 s, and is left: Run {outcome.run_id}" in capsys.readouterr().err
+    with pytest.raises(Exception, match="the pager is gone"):
+        look(workshop, outcome.run_id, on_failure=f"{__name__}:fault")
 
 
 def test_without_a_target_it_is_logged(workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
