@@ -19,6 +19,15 @@ from stepacc_dagster.doctor.runs import Pool, UnfinishedRun, check_pools, check_
 from stepacc_dagster.doctor.tickers import Ticker
 from stepacc_dagster.doctor.windows import Due, WindowFact, Windows, check_windows
 from stepacc_dagster.doctor.wording import lasting, listed
+from stepacc_dagster.stores.margins import unnoticed
+from stepacc_dagster.stores.settings import (
+    LangfuseV2Settings,
+    MlflowSettings,
+    OtelSpansSettings,
+    PhoenixSettings,
+    TableColumns,
+    TableSettings,
+)
 from stepacc_dagster.windows import spanned
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -192,7 +201,18 @@ CASES: dict[str, Iterable[Finding]] = {
         ],
         NOW,
     ),
-    "a store that can be read": check_store(Store("phoenix", "public.spans")),
+    "stores that can be read": (
+        finding
+        for settings in (
+            OtelSpansSettings(),
+            PhoenixSettings(reread_ids=500),
+            MlflowSettings(look_back_days=1),
+            LangfuseV2Settings(),
+            TableSettings("calls", columns=TableColumns("a", "b", "c", "d")),
+            TableSettings("calls", columns=TableColumns("a", "b", "c", "d", arrival="number")),
+        )
+        for finding in check_store(Store(settings.kind, settings.table_name, unnoticed=unnoticed(settings)))
+    ),
     "a store that cannot": check_store(Store("phoenix", "public.spans", "It has no table public.spans.")),
     "changes that are followed": check_following(FOLLOWING),
     "a sensor that somebody stopped, and a schedule somebody started": check_following(

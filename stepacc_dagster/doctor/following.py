@@ -21,11 +21,13 @@ class Store:
         kind: of the store.
         table: the table that spans are read from.
         problem: why it cannot be read.
+        unnoticed: what changes of it are not noticed.
     """
 
     kind: str
     table: str
     problem: str | None = None
+    unnoticed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def check_store(store: Store) -> Iterator[Finding]:
             "`store` and `store_url_env` in the defs.yaml.",
         )
     else:
-        yield Finding("ok", f"Its store ({store.kind}, {store.table}) can be read.")
+        unnoticed = f" Of its changes are not noticed: {store.unnoticed}." if store.unnoticed else ""
+        yield Finding("ok", f"Its store ({store.kind}, {store.table}) can be read.{unnoticed}")
 
 
 def check_following(found: Following) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from stepacc_dagster.sensors import sensor_name, wanted_of
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.due import WindowState, window_states
 from stepacc_dagster.stores.factory import build_store
+from stepacc_dagster.stores.margins import unnoticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def gather_store(source: Source, own: sa.Engine | None, connections: Connections
                 pass
     except (StepaccError, sa.exc.SQLAlchemyError) as error:
         problem = said(error)
-    return Store(source.store.kind, source.store.table_name, problem)
+    return Store(source.store.kind, source.store.table_name, problem, unnoticed(source.store))
 
 
 def gather_following(source: Source, instances: Sequence[Instance], work: Work | None, now: datetime) -> Following:
