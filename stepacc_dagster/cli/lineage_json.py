@@ -56,11 +56,11 @@ def session_document(lineage: SessionLineage, configured: Configured | None) -> 
     }
 
 
-def config_of(each: ScoreLineage, configured: Configured | None) -> dict[str, Any] | None:
+def config_of(score: Score, configured: Configured | None) -> dict[str, Any] | None:
     """Return the config of an evaluation: as it was kept, else as the source has it now; None where neither is."""
-    config = each.config
+    config = score.config
     if config is None and configured is not None:
-        config = configured.config_of(each.score)
+        config = configured.config_of(score)
     return None if config is None else dict(config)
 
 
@@ -68,7 +68,7 @@ def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | N
     return [
         {
             **_fields(each.score),
-            "config": config_of(each, configured),
+            "config": config_of(each.score, configured),
             "annotation": each.revision and _said(each.revision),
         }
         for each in evaluations

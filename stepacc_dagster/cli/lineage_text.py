@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Group, RenderableType
@@ -126,8 +127,11 @@ def _used(lineage: AnnotationLineage) -> str:
 
 def _score_tables(scores: Iterable[Score]) -> Iterator[RenderableType]:
     for maker, group in groupby(sorted(filter(stands_for_others, scores), key=_maker), key=_maker):
-        table = _table("window", "occurrence", "result", "state", "run", title=maker)
-        for score in group:
+        rows = list(group)
+        yield _heading(maker)
+        yield _config(config_of(rows[0], None))
+        table = Table("window", "occurrence", "result", "state", "run", box=SIMPLE, padding=(0, 1, 0, 0))
+        for score in rows:
             occurrence = cell(f"{score.partition_type} {score.partition_id}")
             run = (score.dagster_run_id or "-")[:_SHOWN_RUN]
             table.add_row(score.window_key, occurrence, _result(score), score.state, run)
@@ -143,10 +147,8 @@ def _evaluations(evaluations: Sequence[ScoreLineage], configured: Configured | N
         present = "" if configured is None else ", which the source has now"
         if configured and configured.config_of(rows[0][0].score) is None:
             present = ", not what the source has now"
-        config = config_of(rows[0][0], configured)
-        unknown = "known by its hash alone: it was scored before configs were kept"
         yield _heading(f"{maker}{present}")
-        yield _line("config", unknown if config is None else json.dumps(config, ensure_ascii=False))
+        yield _config(config_of(rows[0][0].score, configured))
         yield from (_evaluation(each, others) for each, others in rows)
 
 
@@ -240,9 +242,11 @@ def _heading(title: str) -> Text:
     return Text(printable(title), style="bold")
 
 
-def _line(name: str, value: str) -> Padding:
+def _config(config: Mapping[str, Any] | None) -> Padding:
+    """Return what a config hash stands for, as a line below the heading that names it."""
+    unknown = "known by its hash alone: it was scored before configs were kept"
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_row(name, cell(value))
+    grid.add_row("config", cell(unknown if config is None else json.dumps(config, ensure_ascii=False)))
     return Padding(grid, (0, 0, 0, 2))
 
 
@@ -251,10 +255,6 @@ def _facts(facts: Mapping[str, str | Text]) -> Padding:
     for name, value in facts.items():
         grid.add_row(cell(name), value if isinstance(value, Text) else _lines(value.split("\n")))
     return Padding(grid, (0, 0, 1, 2))
-
-
-def _table(*columns: str, title: str) -> Table:
-    return Table(*columns, title=cell(title), title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
 
 
 def _lines(texts: Iterable[str]) -> Text:

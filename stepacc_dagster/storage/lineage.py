@@ -74,7 +74,11 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One evaluation. It is `current` for its metric version and config, whichever the source has now."""
+    """One evaluation. It is `current` for its metric version and config, whichever the source has now.
+
+    `config` is what the config's hash stands for, with the step policy where there is one; None where it was never
+    kept, as of scores that are older than the table of configs.
+    """
 
     score_id: int
     window_key: str
@@ -85,6 +89,7 @@ class Score:
     metric: str
     metric_version: str
     config_hash: str
+    config: Mapping[str, Any] | None
     status: Literal["scored", "failed", "not_applicable"]
     code: str | None
     reason: str | None
@@ -111,15 +116,10 @@ class AnnotationLineage:
 
 @dataclass(frozen=True, slots=True)
 class ScoreLineage:
-    """An evaluation, the annotation revision that set its expectation, and the config it was made by.
-
-    `revision` is None where no annotation set it. `config` is what the config's hash stands for, with the step policy
-    where there is one; None where it was never kept, as of scores that are older than the table of configs.
-    """
+    """An evaluation, and the annotation revision that set its expectation; None where none did."""
 
     score: Score
     revision: Revision | None
-    config: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +208,7 @@ def session_lineage(conn: sa.Connection, occurrence: Occurrence) -> SessionLinea
 def _evaluations(conn: sa.Connection, occurrence: Occurrence) -> tuple[ScoreLineage, ...]:
     names = {"source": occurrence.source, "kind": occurrence.kind, "id": occurrence.id}
     rows = conn.execute(_OF_OCCURRENCE, names).mappings()
-    return tuple(
-        ScoreLineage(_score(row), None if row["annotation_id"] is None else _revision(row), row["config"])
-        for row in rows
-    )
+    return tuple(ScoreLineage(_score(row), None if row["annotation_id"] is None else _revision(row)) for row in rows)
 
 
 def _lineages(result: sa.CursorResult[Any]) -> Iterator[AnnotationLineage]:

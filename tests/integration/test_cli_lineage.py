@@ -254,6 +254,9 @@ def test_a_score_leads_to_the_config_it_was_made_by_and_says_so_where_none_was_k
     told = scene.workshop.rows("SELECT DISTINCT metric_version, config_hash, config FROM stepacc.score_lineage")
     assert sorted(map(tuple, told)) == [(row.metric_version, row.config_hash, row.config) for row in kept]
     assert 'config {"scoring_method": "edit_distance"} score' in shown("trace", "a-one")
+    used_by = documents("annotation", scene.annotation("refund", 2))[0]["scores"]
+    assert [score["config"] for score in used_by] == [{"scoring_method": "edit_distance"}] * 3
+    assert 'config {"scoring_method": "edit_distance"} window' in shown("annotation", "--target", "task:refund")
     monkeypatch.setenv("STEPACC_HOME", str(tmp_path))  # where no source is configured
     scene.workshop.execute("DELETE FROM stepacc.metric_configs WHERE metric_version = '2.0.0'")
     try:
