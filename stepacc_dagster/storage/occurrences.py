@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,6 +50,11 @@ _SESSION = sa.text("SELECT * FROM stepacc.sessions WHERE source = :source AND se
 _MEMBERS = sa.text("""
     SELECT * FROM stepacc.traces WHERE source = :source AND session_id = :id
     ORDER BY start_time_unix_nano NULLS LAST, trace_id
+""")
+_BURIED = sa.text("""
+    SELECT erased_at FROM stepacc.tombstones tombstone JOIN stepacc.erasures erasure ON erasure.id = erasure_id
+    WHERE kind = 'trace' AND key = :id AND (CAST(:source AS text) IS NULL OR tombstone.source IN (:source, ''))
+    ORDER BY erased_at LIMIT 1
 """)
 _LANDED = sa.text("""
     SELECT count(*) AS spans, min(first_seen_at) AS first_seen_at, max(ingested_at) AS ingested_at,
@@ -119,7 +124,7 @@ def find_occurrences(
     """Return the trace or session that an id names, or the beginning of one id only, in each source that knows it.
 
     Raises:
-        UnknownIdError: nothing is known by it, or several ids begin with it.
+        UnknownIdError: nothing is known by it, which is said where it was erased, or several ids begin with it.
     """
     for condition in _CONDITIONS if given else ():
         found = _find(conn, kind, given, source, condition)
@@ -130,6 +135,10 @@ def find_occurrences(
             shown = ", ".join(f"`{ident}`" for ident in ids[:_SHOWN]) + (" and more" if len(ids) > _SHOWN else "")
             msg = f"Several {kind}s have ids that begin with `{given}`: {shown}; give more of one."
             raise UnknownIdError(msg)
+    erased = conn.scalar(_BURIED, {"id": encode.stored_id(given), "source": source}) if kind == "trace" else None
+    if erased is not None:
+        msg = f"Trace `{given}` was erased {erased.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, and nothing of it is kept."
+        raise UnknownIdError(msg)
     where = f"source `{source}`" if source else "any source"
     msg = f"There is no {kind} `{given}` in {where}; give its id, or the beginning of it, as `stepacc scores` shows it."
     raise UnknownIdError(msg)

@@ -262,6 +262,9 @@ def test_an_unknown_id_is_an_error_unless_what_comes_later_is_to_be_kept_out(des
     landed = desk.land(person_trace("nobody", MONDAY, "nobody", "search", session="nobody"))
     assert (landed.new, landed.erased) == (0, 2)
     assert desk.stored("nobody") == NOTHING
+    for command in (("lineage", "trace"), ("scores", "--trace")):
+        told = stepacc(*command, "nobody")
+        assert (told.code, "Trace `nobody` was erased 2" in told.complaint) == (1, True)
 
 
 def test_the_beginning_of_an_id_is_not_enough(desk: Desk) -> None:
