@@ -23,10 +23,10 @@ dev: $(VENV)/.demo ## open the Dagster UI over the demo's data
 test: check ## everything that must hold, in about ten minutes
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow and not live and not airflow"
 
-test-all: test ## the tests, and then those that take minutes
-	$(BIN)/python -m pytest -n 4 --dist loadfile -m "slow and not long" --durations=15
+test-all: test ## the tests, and then those that take minutes, a soak of two minutes among them
+	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder -m "slow and not long" --durations=15
 
-test-long: $(VENV)/.dev ## a short soak, workers of Celery, a pooler and a backfill by the daemon, a few minutes each
+test-long: $(VENV)/.dev ## workers of Celery, a pooler and a backfill by the daemon, a few minutes each
 	$(BIN)/python -m pytest -m long
 
 test-live: $(VENV)/.dev $(LIVE)/.installed ## the stores against real servers of Phoenix and MLflow (1.3 GB)

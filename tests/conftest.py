@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,15 @@ _KEPT = ("STEPACC_REDACTION_KEY", "STEPACC_TEST_DATABASE_URL", "STEPACC_PG_BIN")
 
 # Of a database that others may share: set before any fixture, and taken over by the processes that tests start.
 os.environ["STEPACC_REDACTION_KEY"] = "the redaction key of all the tests"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the files begin first that have the longest time limits, so that nobody waits at the end for one of them."""
+    limits: dict[Path, float] = {}
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        limits[item.path] = max(limits.get(item.path, 0), limit.args[0] if limit else 0)
+    items.sort(key=lambda item: -limits[item.path])
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """The course of a soak: everything happens, then all has to come to rest, and is looked at."""
 
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ _OVERTIME = 60.0
 _RARELY = 5.0
 """Seconds after which a window for which nobody works is taken for one whose run was lost."""
 _EARLIER = timedelta(days=1)
+_START_TIMEOUT = re.compile(r"(start_timeout_seconds: )\d+")
 _LOST = "UPDATE stepacc.windows SET request_again_at = now() WHERE request_again_at > now()"
 _START = """mutation ($name: String!) {
     startSchedule(scheduleSelector: {
@@ -60,6 +62,7 @@ class Course:
         self._disturber = Disturber(stage, self._service, self._chance, self._note)
         self._version = VERSIONS[0]
         self._lost = 0
+        self._slowest_start = 0.0
 
     def _note(self, sentence: str) -> None:
         self._report.journal.append(f"{time.monotonic() - self._begun:7.1f} {sentence}")
@@ -78,18 +81,15 @@ class Course:
     def disturbed(self, work: list[Happening], begin: datetime) -> None:
         """Let everything happen."""
         _keep_what_is_acknowledged(self._stage)
-        self._service.tend()
-        self._waited(lambda: self._service.dev is not None)
+        self._waited(self._is_up)
         started_in = time.monotonic() - self._begun
-        _give_up_starts_after(4 * started_in, self._stage)
         plan = sorted(
             [*self._happenings(work), *self._bumps(begin), *self._disturbances(started_in)], key=lambda each: each[0]
         )
         schedules = [schedule_name(source) for source in self._stage.sources]
         clock = _Clock()
         while plan or clock.seconds < self._settings.seconds or self._still_waits(clock):
-            self._service.tend()
-            clock.go_on(working=self._service.dev is not None)
+            clock.go_on(working=self._is_up())
             while plan and plan[0][0] <= clock.seconds:
                 plan.pop(0)[1]()
             self._disturber.look()
@@ -99,7 +99,18 @@ class Course:
         self._note("nothing happens any more")
         self._report.figures["seconds disturbed"] = round(time.monotonic() - self._begun)
         if schedules:
-            self._report.problems.append(f"the UI was not up for long enough to turn on the schedules {schedules}")
+            self._report.untried.append(f"the UI was not up for long enough to turn on the schedules {schedules}")
+
+    def _is_up(self) -> bool:
+        """Look after the command, and tell whether its UI is up; to be called often.
+
+        However slow the machine gets, its next daemon gives no run up that only begins as slowly as the command does.
+        """
+        self._service.tend()
+        if self._service.slowest_start > self._slowest_start:
+            self._slowest_start = self._service.slowest_start
+            _give_up_starts_after(4 * self._slowest_start, self._stage)
+        return self._service.dev is not None
 
     def _still_waits(self, clock: "_Clock") -> bool:
         """Whether somebody is to be killed who was not there yet, and a while after the time there still is hope."""
@@ -108,8 +119,9 @@ class Course:
     def settle(self) -> None:
         """Wait until all is up to date and at rest; what hangs is told."""
         begun, quiet_since = time.monotonic(), None
-        while (left := _patiently(self._left)) and time.monotonic() - begun < self._settings.settles_within:
-            self._service.tend()
+        patience = self._settings.settles_within(self._slowest_start)
+        while (left := _patiently(self._left)) and time.monotonic() - begun < patience:
+            self._is_up()
             at_work = _patiently(lambda: unfinished(self._stage.instance))
             quiet_since = None if at_work else quiet_since or time.monotonic()
             if (
@@ -122,7 +134,7 @@ class Course:
                 quiet_since = None
             time.sleep(0.5)
         self._report.figures["seconds until all was settled"] = round(time.monotonic() - begun)
-        self._report.problems += [f"after {self._settings.settles_within:.0f} s: {each}" for each in left]
+        self._report.hanging += [f"after {patience:.0f} s: {each}" for each in left]
 
     def _left(self) -> list[str]:
         instance, sources = self._stage.instance, self._stage.sources
@@ -141,14 +153,14 @@ class Course:
         )
         resting = connections(self._stage.engine)
         if not idle:
-            self._report.problems.append(f"connections do not come to rest: {resting}")
+            self._report.hanging.append(f"connections do not come to rest: {resting}")
         if (code := self._service.stop()) != 0:
-            self._report.problems.append(f"stepacc dev ended with exit code {code} when it was asked to end")
+            self._report.hanging.append(f"stepacc dev ended with exit code {code} when it was asked to end")
         if left := self._stage.processes(""):
-            self._report.problems.append(f"processes are left over: {left}")
+            self._report.hanging.append(f"processes are left over: {left}")
         if not self._waited(lambda: not connections(self._stage.engine)):
-            self._report.problems.append(f"connections are left over: {connections(self._stage.engine)}")
-        self._report.problems += self._service.unexplained
+            self._report.hanging.append(f"connections are left over: {connections(self._stage.engine)}")
+        self._report.hanging += self._service.unexplained
         self._tell(resting)
 
     def _tell(self, resting: object) -> None:
@@ -166,10 +178,10 @@ class Course:
         }
         for trigger in ("schedule", "changes"):
             if not fates.get(f"{trigger} success"):
-                self._report.problems.append(f"no run of the trigger {trigger!r} has succeeded: {fates}")
+                self._report.untried.append(f"no run of the trigger {trigger!r} has succeeded: {fates}")
         for kind in self._disturber.kinds:
             if kind not in self._disturber.done:
-                self._report.problems.append(f"it never came to it: {kind}")
+                self._report.untried.append(f"it never came to it: {kind}")
 
     def _happenings(self, work: list[Happening]) -> Iterator[tuple[float, Callable[[], object]]]:
         for each in work:
@@ -251,14 +263,14 @@ def _keep_what_is_acknowledged(stage: Stage) -> None:
 
 
 def _give_up_starts_after(seconds: float, stage: Stage) -> None:
-    """Let the daemon wait not much longer for a run to start than this machine takes, where that is less than shipped.
+    """Let the next daemon wait not much longer for a run to start than this machine takes, where the shipped is longer.
 
     A run whose process is killed before it has noted which process it is has no other end.
     """
     settings = stage.home / "dagster" / "dagster.yaml"
-    shipped, text = "start_timeout_seconds: 180", settings.read_text()
-    assert shipped in text
-    settings.write_text(text.replace(shipped, f"start_timeout_seconds: {min(180, max(30, round(seconds)))}"))
+    text, changes = _START_TIMEOUT.subn(rf"\g<1>{min(180, max(30, round(seconds)))}", settings.read_text())
+    assert changes == 1
+    settings.write_text(text)
 
 
 class _Clock:

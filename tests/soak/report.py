@@ -6,6 +6,13 @@ _PAUSE = 15.0
 """Seconds between two disturbances, where the machine is quick and there is time."""
 _QUICK = 10.0
 """Seconds in which the command starts on a machine that has nothing else to do."""
+_REST = 900.0
+"""Seconds within which all comes to rest on a machine that is quick."""
+
+
+def _slowness(started_in: float) -> float:
+    """Return how many times slower than a quick one a machine is, 1 to 4, by how long the command took to start."""
+    return min(4.0, max(1.0, started_in / _QUICK))
 
 
 @dataclass(frozen=True)
@@ -15,12 +22,10 @@ class Settings:
     Attributes:
         seconds: how long it is disturbed.
         seed: what everything follows from that is left to chance.
-        settles_within: seconds after which what has not come to rest is said to hang.
     """
 
     seconds: float = 600
     seed: int = 1
-    settles_within: float = 900
 
     @property
     def is_short(self) -> bool:
@@ -32,8 +37,12 @@ class Settings:
 
         On a slow machine they come more rarely, or no run would ever come to its end before the last of them.
         """
-        mean = min(_PAUSE * min(4.0, max(1.0, started_in / _QUICK)), self.seconds / 7.5)  # six kinds have to fit in
+        mean = min(_PAUSE * _slowness(started_in), self.seconds / 7.5)  # six kinds have to fit in
         return 0.8 * mean, 1.2 * mean
+
+    def settles_within(self, started_in: float) -> float:
+        """Return after how many seconds what has not come to rest hangs, where the command took so long to start."""
+        return _REST * _slowness(started_in)
 
     @property
     def bumps(self) -> list[float]:
@@ -43,12 +52,28 @@ class Settings:
 
 @dataclass
 class Report:
-    """What came of a soak; nothing went wrong where `problems` is empty."""
+    """What came of a soak; nothing went wrong where `problems` is empty.
+
+    Attributes:
+        settings: how it went.
+        journal: what was done, and when.
+        figures: what was counted, by name.
+        differing: rows that are not those of an undisturbed run.
+        hanging: what has not come to rest, was left over, or ended as it should not.
+        untried: what was to happen and did not, so that the rest tells little.
+    """
 
     settings: Settings
     journal: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
     figures: dict[str, object] = field(default_factory=dict)
+    differing: list[str] = field(default_factory=list)
+    hanging: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """All that is not as it should be."""
+        return self.differing + self.hanging + self.untried
 
     def __str__(self) -> str:
         """Return what came of it, and where something went wrong all that was done."""

@@ -31,7 +31,10 @@ class Service:
         self._said = Path()
         self._ended_at = 0.0
         self._blamed = False
+        self._started_at = 0.0
         self.starts = 0
+        self.slowest_start = 0.0
+        """Seconds that the slowest start took until the UI was up."""
         self.unexplained: list[str] = []
         """Ends of the command, after it was up, that no disturbance of its own processes explains."""
 
@@ -53,7 +56,10 @@ class Service:
         self._blamed = True
 
     def tend(self) -> None:
-        """Start the command where it does not run."""
+        """Start the command where it does not run; to be called often."""
+        if self._started_at and self.dev is not None:
+            self.slowest_start = max(self.slowest_start, time.monotonic() - self._started_at)
+            self._started_at = 0.0
         if self._process is not None and self._process.poll() is not None:
             self._take_note_of_the_end(self._process)
             self._process, self._ended_at = None, time.monotonic()
@@ -75,6 +81,7 @@ class Service:
 
     def _start(self) -> None:
         self.starts += 1
+        self._started_at = time.monotonic()
         self._blamed = False
         self._said = self._stage.home / f"dev.{self.starts}.json"
         with self._said.open("w") as said, self.log.open("a") as errors:

@@ -63,4 +63,4 @@ def _compare(report: Report, found: Rows, expected: Rows) -> None:
     version = str(report.figures["metric version at the end"])
     alike = comparable(found, version), comparable(expected, version)
     report.figures["rows compared"] = {table: len(each) for table, each in alike[1].items()}
-    report.problems += differences(*alike)
+    report.differing += differences(*alike)
