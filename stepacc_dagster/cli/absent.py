@@ -47,5 +47,16 @@ def _way_out(wanted: Wanted, stored: set[str]) -> str:
     command = f"`stepacc backfill --source {wanted.source}{f' --metric {name}' if name else ''}`"
     if wanted.metric_version and not wanted.config_hash and wanted.metric in {None, *stored}:
         setting = f"`metric_version: {wanted.metric_version}`"
-        return f"Put {setting} into the source's defs.yaml, and run {command}; the rest stays."
-    return f"Where the source's defs.yaml has it, {command} scores by it; the rest stays."
+        return (
+            f"Put {setting} under `attributes` in {_settings_of(wanted.source)}, run {command}, and take it out again; "
+            "what is stored stays."
+        )
+    return f"Once {_settings_of(wanted.source)} has it, {command} scores by it; what is stored stays."
+
+
+def _settings_of(source: str) -> str:
+    """Return what to call the file with a source's settings: its path, where it is one of this machine."""
+    from stepacc_dagster.local.home import local_defs_folder  # noqa: PLC0415 (it needs fcntl, which Windows lacks)
+
+    path = local_defs_folder() / source / "defs.yaml"
+    return str(path) if path.is_file() else "the source's defs.yaml"

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Column, Table
+from rich.box import SIMPLE
+from rich.table import Table
 
 from stepacc_core.annotation_brief import brief
 from stepacc_core.annotations import EXPECTED_STEPS_KEY, KEYS, Annotation, TargetType
@@ -27,6 +28,9 @@ from stepacc_dagster.storage.annotations import (
     withdraw,
 )
 from stepacc_dagster.storage.opening import open_storage
+
+_SAID, _LONGEST = 70, 30
+"""Characters of what is said, and of an author or note, in a list; --json has them whole."""
 
 _target_type = click.option(
     "--type",
@@ -140,20 +144,19 @@ def list_(source: str | None, *, history: bool, as_json: bool) -> None:
         for annotation in stored:
             emit_json(_document(annotation))
         return
-    columns = ("id", "rev", "target", "partitions", Column("key", no_wrap=True), "says", "author", "note")
-    table = Table(*columns, title=cell(f"source {name}"), title_justify="left")
+    table = Table(title=cell(f"source {name}"), title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    for column in ("id", "rev", "target", "says", "author", "note"):
+        table.add_column(column, no_wrap=True)
     for annotation in stored:
+        of = " (sessions)" if (annotation.target_type, annotation.partition_type) == ("task", "session") else ""
         says = "(withdrawn)" if annotation.withdrawn else brief(annotation.key, annotation.value)
-        says = "(erased)" if annotation.erased_at else says
         table.add_row(
             str(annotation.id),
             str(annotation.revision),
-            cell(f"{annotation.target_type} {annotation.target_id}"),
-            annotation.partition_type,
-            cell(annotation.key),
-            cell(says),
-            cell(annotation.author),
-            cell(annotation.note),
+            cell(f"{annotation.target_type} {annotation.target_id}{of}"),
+            cell(_short("(erased)" if annotation.erased_at else says, _SAID)),
+            cell(_short(annotation.author, _LONGEST)),
+            cell(_short(annotation.note, _LONGEST)),
         )
     print_table(table)
 
@@ -229,6 +232,10 @@ def _refuse_suggestions(read: Sequence[tuple[Path, Annotation]]) -> None:
             "(`stepacc annotations check`), correct it, and import it with --confirm."
         )
         raise AnnotationError(msg)
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _target(entry: AnnotationEntry) -> dict[str, str]:

@@ -183,7 +183,7 @@ def test_the_keys_of_one_target_are_revisioned_and_withdrawn_apart(tmp_path: Pat
     gone = stepacc("annotations", "withdraw", "refund", "--key", "reference_trajectories", "--source", "shop")
     assert "the `reference_trajectories` of task `refund`" in gone.err
     assert [set(row) & {"expected_steps", "reference_trajectories"} for row in listed()] == [{"expected_steps"}]
-    assert "reference_trajectories" in stepacc("annotations", "list", "--source", "shop", "--history").out
+    assert "1 reference, in_order: short lookup" in stepacc("annotations", "list", "--source", "shop", "--history").out
 
 
 def test_a_bad_reference_stores_nothing_and_is_named_with_its_key(tmp_path: Path, migrated_engine: sa.Engine) -> None:
@@ -300,7 +300,7 @@ def test_long_annotations_are_a_line_with_their_count_and_whole_as_json(tmp_path
     said = stepacc("annotations", "list", "--source", "shop").out
     [row] = [line for line in said.splitlines() if "30 steps: a_step_0, a_step_1, a_step_2, and 27 more" in line]
     assert "task x" in row
-    assert "4 references, in_order: way 0 a_step_0, a_step_1, a_step_2, and 28 more and 3 more" in said
+    assert "4 references, in_order: way 0 a_step_0, a_step_1, a_step_2" in said
     assert len(said.splitlines()) < 12
     assert [row.get("expected_steps", steps) for row in listed()] == [steps, steps]
 

@@ -196,8 +196,8 @@ def test_what_does_not_compare_is_refused_in_a_sentence(words: tuple[str, ...], 
         (
             ("version=1.0.0", "version=2.0.0", "--metric", "agent.trajectory_match"),
             ("Source `support` has no scores by metric trajectory_match.passed; stored are agent.step_accuracy (30). "
-            "Where the source's defs.yaml has it, `stepacc backfill --source support --metric agent.trajectory_match` "
-            "scores by it; the rest stays."),
+            "Once the source's defs.yaml has it, `stepacc backfill --source support --metric agent.trajectory_match` "
+            "scores by it; what is stored stays."),
         ),
         (
             ("from=2025-11-03,to=2025-11-03", "from=2025-11-04", "--metric-version", "2.0.0", "--config", "0bad"),
@@ -218,7 +218,9 @@ def test_what_was_never_scored_is_refused_with_what_is_stored_and_how_to_score_i
     assert refused.complaint.startswith(said)
 
 
-def test_a_version_that_is_installed_and_was_never_scored_comes_with_its_command(shop: sa.Engine) -> None:
+def test_a_version_that_is_installed_and_was_never_scored_comes_with_its_command(
+    shop: sa.Engine, tmp_path: Path
+) -> None:
     with shop.begin() as connection:
         connection.execute(
             sa.text(
@@ -227,11 +229,15 @@ def test_a_version_that_is_installed_and_was_never_scored_comes_with_its_command
                 " '2.0.0', 'abcd', 'scored', 1)"
             )
         )
+    settings = tmp_path / "defs" / "young" / "defs.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.touch()
     refused = stepacc("diff", "version=1.0.0", "version=2.0.0", "--source", "young")
     assert refused.code == 2
     assert refused.complaint == (
-        "Source `young` has no scores by version 1.0.0; stored are 2.0.0 (1). Put `metric_version: 1.0.0` into the "
-        "source's defs.yaml, and run `stepacc backfill --source young --metric agent.step_accuracy`; the rest stays."
+        "Source `young` has no scores by version 1.0.0; stored are 2.0.0 (1). Put `metric_version: 1.0.0` under "
+        f"`attributes` in {settings}, run `stepacc backfill --source young --metric agent.step_accuracy`, and take it "
+        "out again; what is stored stays."
     )
 
 
