@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, get_args
 import click
 from rich.progress import TextColumn, TimeElapsedColumn
 
-from stepacc_core.comparison.choosing import NEWEST, OLDEST, Wanted
+from stepacc_core.comparison.observations import NEWEST, OLDEST
 from stepacc_core.metrics import registered_metrics
 from stepacc_core.model import PartitionType
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note, printable, progress_bar
