@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, get_args
 import click
 from rich.progress import TextColumn, TimeElapsedColumn
 
+from stepacc_core.comparison.choosing import Wanted
 from stepacc_core.comparison.observations import NEWEST, OLDEST
 from stepacc_core.metrics import registered_metrics
 from stepacc_core.model import PartitionType
