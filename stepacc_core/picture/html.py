@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from stepacc_core.picture.rows import Fold, Row, Shown
+from stepacc_core.picture.rows import Bracket, Fold, Row, Shown, bracketed
 from stepacc_core.picture.words import NOTHING, fold_text, kind, mark, word
 
 PICTURE_CSS = """\
@@ -17,6 +17,8 @@ PICTURE_CSS = """\
 .sa-picture ol { display: flex; flex-wrap: wrap; gap: .4em; margin: .3em 0; padding: 0; list-style: none; }
 .sa-picture li { display: block; overflow-wrap: anywhere; }
 .sa-picture .sa-group { border: 1px solid var(--sa-line); border-width: 0 2px; border-radius: .5em; padding: 0 .4em; }
+.sa-picture .sa-from { border-left-style: dotted; border-top-left-radius: 0; border-bottom-left-radius: 0; }
+.sa-picture .sa-on { border-right-style: dotted; border-top-right-radius: 0; border-bottom-right-radius: 0; }
 .sa-picture .sa-step { border-left: 3px solid var(--sa-op, var(--sa-other)); padding-left: .4em; }
 .sa-picture .sa-step > span { display: block; }
 .sa-picture .sa-op { font-weight: bold; color: var(--sa-op, var(--sa-other)); }
@@ -41,7 +43,7 @@ _SIDES = '<li class="sa-sides"><span>expected</span><span></span><span>observed<
 def html_of(shown: tuple[Shown, ...], count: str) -> str:
     """Return a fragment in which everything from a trace is escaped and kept from turning the text around it."""
     parts = ['<div class="sa-picture">']
-    for trace, stretch in groupby(shown, key=lambda row: row.trace):
+    for trace, stretch in groupby(bracketed(shown), key=lambda drawn: drawn[0].trace):
         if trace is not None:
             parts.append(f'<p class="sa-trace">trace {_text(trace)}</p>')
         parts += ["<ol>", _SIDES, *_entries(stretch), "</ol>"]
@@ -49,13 +51,16 @@ def html_of(shown: tuple[Shown, ...], count: str) -> str:
     return "".join(parts)
 
 
-def _entries(stretch: Iterator[Shown]) -> Iterator[str]:
-    for group, entries in groupby(stretch, key=lambda row: row.group):
+def _entries(stretch: Iterator[tuple[Shown, Bracket]]) -> Iterator[str]:
+    for group, drawn in groupby(stretch, key=lambda drawn: drawn[0].group):
+        entries, brackets = zip(*drawn, strict=True)
         items = [_fold(entry) if isinstance(entry, Fold) else _step(entry) for entry in entries]
         if group is None:
             yield from items
         else:
-            yield f'<li class="sa-group" title="in any order"><ol>{"".join(items)}</ol></li>'
+            before = "" if brackets[0].opens else " sa-from"
+            after = "" if brackets[-1].closes else " sa-on"
+            yield f'<li class="sa-group{before}{after}" title="in any order"><ol>{"".join(items)}</ol></li>'
 
 
 def _step(row: Row) -> str:

@@ -74,6 +74,24 @@ OMITTED = "omitted"
 """In the place of an operation: the middle of a picture that is too long to show."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """What of the bracket around an unordered group an entry draws."""
+
+    inside: bool
+    opens: bool
+    closes: bool
+
+
+def bracketed(shown: Sequence[Shown]) -> Iterator[tuple[Shown, Bracket]]:
+    """Yield each entry with its part of a bracket, which stays open from trace to trace of a session."""
+    for group, entries in groupby(shown, key=lambda row: row.group):
+        members = list(entries)
+        for index, entry in enumerate(members):
+            inside = group is not None
+            yield entry, Bracket(inside, inside and index == 0, inside and index == len(members) - 1)
+
+
 def has_alignment(metadata: Mapping[str, Any]) -> bool:
     """Tell whether metadata, of any metric, hold an alignment in the form of `agent.step_accuracy`."""
     steps = metadata.get("steps")

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from stepacc_core.picture.characters import cut, padded, width, wrapped
-from stepacc_core.picture.rows import Fold, Row, Shown
+from stepacc_core.picture.rows import Bracket, Fold, Row, Shown, bracketed
 from stepacc_core.picture.words import NOTHING, fold_text, kind, mark, word
 
 Piece = tuple[str, str | None]
 """Text, and what it is of: the kind of an entry, `quiet`, or None for plain text."""
+
+Drawn = tuple[Shown, Bracket]
+"""An entry, and what of its group's bracket it draws."""
 
 _ABOVE, _BELOW = "expected", "observed"
 _LABEL = len(_ABOVE) + 2
@@ -39,7 +42,7 @@ def lines_of(shown: Sequence[Shown], count: str, columns: int) -> Iterator[list[
     """Yield the lines of a picture, each as pieces, none wider than so many columns (20 at least)."""
     columns = max(columns, _LEAST)
     body = _beside if columns < _NARROW else _above
-    for trace, stretch in groupby(shown, key=lambda row: row.trace):
+    for trace, stretch in groupby(bracketed(shown), key=lambda drawn: drawn[0].trace):
         if trace is not None:
             yield [(cut(f"trace {trace}", columns), "quiet")]
         yield from body(tuple(stretch), columns)
@@ -47,10 +50,10 @@ def lines_of(shown: Sequence[Shown], count: str, columns: int) -> Iterator[list[
         yield [(line, None)]
 
 
-def _above(shown: Sequence[Shown], columns: int) -> Iterator[list[Piece]]:
+def _above(drawn: Sequence[Drawn], columns: int) -> Iterator[list[Piece]]:
     """Yield blocks of three lines: expected, what was done about it, observed."""
     room = columns - _LABEL
-    for number, block in enumerate(_blocks(_cells(shown, room), room)):
+    for number, block in enumerate(_blocks(_cells(drawn, room), room)):
         if number:
             yield []
         widths = [cell.width for cell in block]
@@ -79,8 +82,8 @@ def _blocks(cells: Iterator[_Cell], room: int) -> Iterator[list[_Cell]]:
         yield block
 
 
-def _cells(shown: Sequence[Shown], room: int) -> Iterator[_Cell]:
-    for entry, bracket in _bracketed(shown):
+def _cells(drawn: Sequence[Drawn], room: int) -> Iterator[_Cell]:
+    for entry, bracket in drawn:
         above, sign, below = _sides(entry)
         above, sign, below = (cut(text, room - len("[]")) for text in (above, sign, below))
         inner = max(map(width, (above, sign, below)))
@@ -94,15 +97,15 @@ def _cells(shown: Sequence[Shown], room: int) -> Iterator[_Cell]:
         )
 
 
-def _beside(shown: Sequence[Shown], columns: int) -> Iterator[list[Piece]]:
+def _beside(drawn: Sequence[Drawn], columns: int) -> Iterator[list[Piece]]:
     """Yield one line for an entry: its sign, its group, expected and observed."""
     room = columns - len(" =   ")
-    sides = [_sides(entry) for entry, _ in _bracketed(shown) if isinstance(entry, Row)]
+    sides = [_sides(entry) for entry, _ in drawn if isinstance(entry, Row)]
     left = min(max([width(_ABOVE), *(width(above) for above, _, _ in sides)]), (room - _GAP) // 2)
     right = room - left - _GAP
     yield [(f"     {padded(cut(_ABOVE, left), left)}  {cut(_BELOW, right)}", "quiet")]
-    for entry, bracket in _bracketed(shown):
-        line = f" {mark(entry)} {bracket.beside} "
+    for entry, bracket in drawn:
+        line = f" {mark(entry)} {_margin(bracket)} "
         if isinstance(entry, Fold):
             yield [(cut(f"{line}… {fold_text(entry)}", columns), kind(entry))]
             continue
@@ -113,28 +116,10 @@ def _beside(shown: Sequence[Shown], columns: int) -> Iterator[list[Piece]]:
                 yield [(f"     {text}", kind(entry))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bracket:
-    """What of the bracket around a group an entry draws."""
-
-    inside: bool
-    opens: bool
-    closes: bool
-
-    @property
-    def beside(self) -> str:
-        if not self.inside:
-            return " "
-        return {(True, True): "[", (True, False): "┌", (False, True): "└"}.get((self.opens, self.closes), "│")
-
-
-def _bracketed(shown: Sequence[Shown]) -> Iterator[tuple[Shown, _Bracket]]:
-    """Yield each entry with the part of its group's bracket that it draws."""
-    for group, entries in groupby(shown, key=lambda row: row.group):
-        members = list(entries)
-        for index, entry in enumerate(members):
-            inside = group is not None
-            yield entry, _Bracket(inside, inside and index == 0, inside and index == len(members) - 1)
+def _margin(bracket: Bracket) -> str:
+    if not bracket.inside:
+        return " "
+    return {(True, True): "[", (True, False): "┌", (False, True): "└"}.get((bracket.opens, bracket.closes), "│")
 
 
 def _sides(entry: Shown) -> tuple[str, str, str]:

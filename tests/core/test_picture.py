@@ -106,6 +106,23 @@ def test_the_metric_tells_the_traces_of_a_session_in_stretches() -> None:
     assert "traces" not in step_accuracy(["a", "b"], steps[:2]).metadata
 
 
+def test_a_group_that_runs_over_two_traces_is_one_bracket() -> None:
+    steps = [Step(name, trace_id=trace) for name, trace in zip("abc", "122", strict=True)]
+    drawn = picture(step_accuracy([["a", "b"]], steps))
+
+    assert drawn.text(100).splitlines()[:8] == [
+        "trace 1",
+        "expected  [a",
+        "           =",
+        "observed  [a",
+        "trace 2",
+        "expected  b]  ·",
+        "          =   + extra",
+        "observed  b]  c",
+    ]
+    assert re.findall(r'class="(sa-group[^"]*)"', drawn.html()) == ["sa-group sa-on", "sa-group sa-from"]
+
+
 def test_repr_is_the_picture() -> None:
     drawn = drawn_by(["a"], "b")
 
