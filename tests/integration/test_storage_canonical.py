@@ -231,7 +231,7 @@ def test_content_that_is_not_wanted_is_left_out_and_all_else_is_there(migrated_e
     write_window(migrated_engine, MONDAY, trace("t"), replace(trace("u"), spans=(), root_span_id=None))
     with migrated_engine.connect() as conn:
         bare = list(load_trace_partitions(conn, SOURCE, MONDAY, SETTLING, Wanted(content=False)))
-    none: dict[str, Any] = {"tool_arguments": None, "output": None, "input_tokens": None, "output_tokens": None, "cost_usd": None}
+    none: dict[str, Any] = dict.fromkeys(("tool_arguments", "output", "input_tokens", "output_tokens", "cost_usd"))
     whole = trace_partitions(migrated_engine, MONDAY)
     assert bare == [replace(each, spans=tuple(replace(span, **none) for span in each.spans)) for each in whole]
     assert any(span.tool_calls for each in bare for span in each.spans)
