@@ -123,7 +123,7 @@ def _refuse_options(output: str, format_: Format | None, *, all_versions: bool, 
 def _configured(source: str | None, metric: str | None) -> tuple[str, tuple[Kind, ...]]:
     """Return the source, and the kinds of scores it has by what it is configured with."""
     from stepacc_dagster.evaluators import evaluator_of, evaluators_of  # noqa: PLC0415 (only where nothing is named)
-    from stepacc_dagster.local.evaluation import local_source  # noqa: PLC0415 (loads Dagster, seconds of waiting)
+    from stepacc_dagster.local.source import local_source  # noqa: PLC0415 (loads Dagster, seconds of waiting)
 
     found = local_source(source)
     evaluators = evaluators_of(found) if metric is None else (evaluator_of(found, metric),)

@@ -9,7 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note, progress_bar
 from stepacc_dagster.cli.score_table import summary
-from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome, local_evaluation
+from stepacc_dagster.local.evaluation import LocalEvaluation, local_evaluation
+from stepacc_dagster.local.outcome import RunOutcome
 from stepacc_dagster.windows import spanned
 
 _source = click.option("--source", help="Name of the source; the only one there is where left out.")

@@ -7,7 +7,7 @@ import click
 from stepacc_dagster.cli.output import counted, emit_json, json_option, note
 from stepacc_dagster.cli.sources import source_option
 from stepacc_dagster.evaluators import evaluator_of, evaluators_of
-from stepacc_dagster.local.evaluation import local_source
+from stepacc_dagster.local.source import local_source
 from stepacc_dagster.report.files import UI_URL_VARIABLE, write_report
 from stepacc_dagster.storage.opening import open_storage
 

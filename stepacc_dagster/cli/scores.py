@@ -13,7 +13,7 @@ from stepacc_dagster.cli.score_pictures import show_score_pictures
 from stepacc_dagster.cli.score_table import occurrence_table, score_document, score_table, summary
 from stepacc_dagster.cli.sources import source_option
 from stepacc_dagster.evaluators import Evaluator, evaluator_of, evaluators_of
-from stepacc_dagster.local.evaluation import local_source
+from stepacc_dagster.local.source import local_source
 from stepacc_dagster.sources import Source
 from stepacc_dagster.storage.current import CurrentScore, ScoreSelection, current_scores, scores_of, worst_scores
 from stepacc_dagster.storage.opening import open_storage

@@ -13,6 +13,6 @@ def source_or_only(name: str | None) -> str:
     """
     if name:
         return name
-    from stepacc_dagster.local.evaluation import local_source  # noqa: PLC0415 (loads Dagster, seconds of waiting)
+    from stepacc_dagster.local.source import local_source  # noqa: PLC0415 (loads Dagster, seconds of waiting)
 
     return local_source(None).name

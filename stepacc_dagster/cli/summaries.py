@@ -9,7 +9,7 @@ from stepacc_dagster.cli.output import emit_json, json_option, note, print_table
 from stepacc_dagster.cli.sources import source_option
 from stepacc_dagster.cli.summary_table import assumed, in_use, summary_tables
 from stepacc_dagster.evaluators import Evaluator, evaluator_of, evaluators_of, summarised_metrics
-from stepacc_dagster.local.evaluation import local_source
+from stepacc_dagster.local.source import local_source
 from stepacc_dagster.storage.opening import open_storage
 from stepacc_dagster.storage.summaries import TaskSummary, summarise, task_summaries_of
 

@@ -12,7 +12,8 @@ from stepacc_core.redaction import RedactionSettings
 from stepacc_dagster.database import check_reachable, connect_engine
 from stepacc_dagster.definitions import defs_folder
 from stepacc_dagster.demo import data
-from stepacc_dagster.local.evaluation import RunOutcome, local_evaluation
+from stepacc_dagster.local.evaluation import local_evaluation
+from stepacc_dagster.local.outcome import RunOutcome
 from stepacc_dagster.redaction.doors import door_redactor
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.current import CurrentScore

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -17,7 +16,7 @@ from stepacc_dagster.catalog import SourceKeys
 from stepacc_dagster.component import build_evaluation_definitions
 from stepacc_dagster.daemon_backfills import launch
 from stepacc_dagster.database import open_database
-from stepacc_dagster.definitions import defs_folder, local_settings, read_sources
+from stepacc_dagster.definitions import local_settings
 from stepacc_dagster.errors import RunStorageError
 from stepacc_dagster.evaluators import evaluator_of, evaluators_of
 from stepacc_dagster.failures import is_transient
@@ -27,6 +26,8 @@ from stepacc_dagster.local.home import local_home
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.local.interrupts import interrupts_kept
 from stepacc_dagster.local.kept_connections import kept_connections
+from stepacc_dagster.local.outcome import RunOutcome, first_error
+from stepacc_dagster.local.source import local_source
 from stepacc_dagster.opening import opened_store
 from stepacc_dagster.partitions import partitions_of
 from stepacc_dagster.pools import ensure_pool_limit
@@ -43,18 +44,6 @@ from stepacc_dagster.windows import spanned
 _LOCATION = "__repository__@stepacc"
 """The code location of `workspace.yaml`, in whose jobs and timeline the UI then shows runs of commands too."""
 _QUIET: dict[str, Any] = {"loggers": {"silent": {}}}  # the command says itself what failed, and once
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """One Dagster run over a stretch of partitions."""
-
-    run_id: str
-    first: str
-    last: str
-    partitions: int
-    success: bool
-    error: str | None
 
 
 class LocalEvaluation:
@@ -252,7 +241,7 @@ class LocalEvaluation:
             # Dagster's own calls of what newer versions of Python deprecate are nothing that a user can mend.
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"dagster\b")
             result = self._executed(keys, assets)
-        return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, _first_error(result))
+        return RunOutcome(result.run_id, keys[0], keys[-1], len(keys), result.success, first_error(result))
 
     def _ensure_pool_limits(self) -> None:
         for evaluator in self._evaluators:
@@ -299,36 +288,3 @@ def local_evaluation(source_name: str | None = None, metric: str | None = None) 
         kept_connections(instance),
     ):
         yield LocalEvaluation(source, instance, engine, metric)
-
-
-def local_source(name: str | None) -> Source:
-    """Return the source of that name, or the only one there is.
-
-    Raises:
-        ConfigError: there is none, or there are several and none was named, or its file is refused. A file of another
-            that is refused is in nobody's way.
-    """
-    found = read_sources(defs_folder())
-    if name is None and len(found.sources) + len(found.refused) == 1:
-        for refused in found.refused:
-            raise refused.error
-        return found.sources[0]
-    if name is not None and (source := found.named(name)):
-        return source
-    known = ", ".join(f"`{source.name}`" for source in found.sources) or "none"
-    asked = f"There is no source `{name}`" if name else "Name a source with --source"
-    msg = f"{asked}; configured in {defs_folder()} are: {known}. A source has a folder there with its defs.yaml."
-    raise ConfigError(" ".join([msg, *(f"Not loaded: {refused.error}" for refused in found.refused)]))
-
-
-def _first_error(result: dg.ExecuteInProcessResult) -> str | None:
-    for event in result.all_events:
-        if event.is_failure and event.event_specific_data is not None:
-            data = event.event_specific_data
-            failure = getattr(data, "user_failure_data", None)
-            if failure is not None and failure.description:
-                return str(failure.description)
-            error = getattr(data, "error", None)
-            if error is not None:
-                return str((error.cause or error).message).strip()
-    return None

@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from stepacc_core.annotations import TargetType
 from stepacc_core.model import PartitionType, RawSpan
 from stepacc_dagster.database import DAGSTER_SCHEMA, DAGSTER_URL_VARIABLE
-from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome
+from stepacc_dagster.local.evaluation import LocalEvaluation
 from stepacc_dagster.local.instance import local_instance
 from stepacc_dagster.local.kept_connections import kept_connections
+from stepacc_dagster.local.outcome import RunOutcome
 from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
 from stepacc_dagster.storage.annotations import Added, AnnotationEntry, add_annotations, withdraw
 from stepacc_dagster.storage.raw_spans import land_spans

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepacc_core.picture import picture
-from stepacc_dagster.local.evaluation import RunOutcome
+from stepacc_dagster.local.outcome import RunOutcome
 from stepacc_dagster.storage.raw_spans import land_spans
 from stepacc_dagster.stores.settings import TableColumns, TableSettings
 from tests.cli_access import Said, stepacc

@@ -16,8 +16,8 @@ from stepacc_core.errors import ConfigError
 from stepacc_core.summaries import SummarySettings
 from stepacc_dagster import StepAccuracyComponent
 from stepacc_dagster.definitions import defs, defs_folder, load_sources
-from stepacc_dagster.local.evaluation import local_source
 from stepacc_dagster.local.executor import noted_in_process_executor
+from stepacc_dagster.local.source import local_source
 from stepacc_dagster.sources import MetricChoice, RetrySettings, Source
 
 P = ParamSpec("P")

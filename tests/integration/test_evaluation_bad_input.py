@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepacc_core.model import RawSpan
-from stepacc_dagster.local.evaluation import RunOutcome
+from stepacc_dagster.local.outcome import RunOutcome
 from tests.integration.conftest import Server
 from tests.integration.evaluation_access import Workshop, open_workshop, values
 from tests.integration.evaluation_samples import SOURCE, agent_trace, chain_trace, day, tool_span

@@ -13,8 +13,9 @@ import pytest
 from stepacc_core import get_metric
 from stepacc_core.model import PartitionType
 from stepacc_dagster.demo import data
-from stepacc_dagster.local.evaluation import LocalEvaluation, RunOutcome
+from stepacc_dagster.local.evaluation import LocalEvaluation
 from stepacc_dagster.local.instance import local_instance
+from stepacc_dagster.local.outcome import RunOutcome
 from stepacc_dagster.sources import Source, Unannotated
 from stepacc_dagster.storage.annotations import AnnotationEntry, add_annotations
 from stepacc_dagster.storage.raw_spans import land_spans
