@@ -112,7 +112,7 @@ def build_score_assets(source: Source, keys: SourceKeys, evaluator: Evaluator) -
                 context.log.info("%s: %d of %d scored", window.key, scores.tally.scored, scores.tally.occurrences)
                 shown = run_metadata.score_metadata(scores, source, evaluator, revisions)
                 rows = {"dagster/partition_row_count": scores.tally.rows * len(evaluator.row_names)}
-                return Outcome({own.scores: shown, own.metadata: rows}, scores.tally.digest)
+                return Outcome({own.scores: shown, own.metadata: rows}, str(scores.tally.evaluations))
 
             outcomes = run_partitions(context, _step(source, own.made, version, work))
         for key in own.made:
@@ -274,7 +274,7 @@ def _tell_of_traces(asset: Upstream, window: Window, found: WindowIngest) -> Non
 def _tell_of_annotations(asset: Upstream, window: Window, tally: WindowTally) -> None:
     counts = {"annotated_occurrences": tally.annotated}
     revisions = {"annotation_revisions": len(tally.revisions)}
-    asset.tell(window.key, tally.annotations_digest, {**counts, **revisions}, counts)
+    asset.tell(window.key, str(tally.in_force), {**counts, **revisions}, counts)
 
 
 def _step(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepacc_core.fingerprint import fingerprint
+from stepacc_core.fingerprint import RunningFingerprint
 from stepacc_core.metrics import Evaluation
 from stepacc_core.model import CanonicalPartition, PartitionType, Result
 from stepacc_core.policy import LITERAL, StepPolicy
@@ -97,12 +97,12 @@ class WindowTally:
     """Occurrences for which an annotation is in force."""
     revisions: set[int] = field(default_factory=set)
     """Ids of the annotation revisions that evaluations were measured against."""
-    annotations_digest: str = ""
-    """Fingerprint of the annotations in force: it changes when any of them does."""
+    in_force: RunningFingerprint = field(default_factory=RunningFingerprint)
+    """Of the annotations in force: it changes when any of them does."""
     family: FamilyTally = field(default_factory=FamilyTally)
     """What the members of a family amount to."""
-    digest: str = ""
-    """Fingerprint of all evaluations so far: it changes when any score, its steps or its reference changes."""
+    evaluations: RunningFingerprint = field(default_factory=RunningFingerprint)
+    """Of all evaluations so far: it changes when any score, its steps or its reference changes."""
 
     @property
     def scored(self) -> int:
@@ -143,11 +143,9 @@ class WindowTally:
             if evaluation.reference and evaluation.reference.origin == "column":
                 self.revisions.add(partition.annotation.id)
             self.annotated += 1
-            self.annotations_digest = fingerprint([self.annotations_digest, kind, ident, partition.annotation.id])
+            self.in_force.add([kind, ident, partition.annotation.id])
         scores = [result.score, *(member.score for member in result.family)]
-        self.digest = fingerprint(
-            [self.digest, kind, ident, evaluation.steps_hash, evaluation.reference_hash, *scores, code]
-        )
+        self.evaluations.add([kind, ident, evaluation.steps_hash, evaluation.reference_hash, *scores, code])
         self.family.add(partition, result)
         self.out_of_range += _outside(ident, result)
         if result.score is not None:

@@ -11,7 +11,7 @@ from stepacc_core.metrics.base import Reference
 from stepacc_core.metrics.manifest import Manifest, load_manifest
 from stepacc_core.metrics.step_accuracy_config import ScoringMethod, StepAccuracyConfig, StrictPositionConfig
 from stepacc_core.model import CanonicalPartition, Failure, Result, Step
-from stepacc_core.steps import collect_steps, not_applicable_reason
+from stepacc_core.steps import collect_steps, not_applicable_reason, step_names
 from stepacc_core.trajectory import Trajectory, parse_trajectory
 
 Config = StepAccuracyConfig | StrictPositionConfig
@@ -55,7 +55,7 @@ class StepAccuracy:
 
     def observed(self, partition: CanonicalPartition) -> list[list[str]]:
         """Return what an alignment depends on: each step's name and kind, in order."""
-        return [[step.name, step.kind] for step in collect_steps(partition)]
+        return [list(each) for each in step_names(partition)]
 
     @property
     def reads_content(self) -> bool:
@@ -70,13 +70,13 @@ class StepAccuracy:
             return None
         reference = self.reference(partition, config)
         try:
-            steps = collect_steps(partition)
+            names = step_names(partition)
         except ScoringError:
             return None
         expected = repr(reference)
         if len(expected) > _FEW * _CHARACTERS:
             return None
-        return expected, partition.annotation, tuple([(step.name, step.kind) for step in steps])
+        return expected, partition.annotation, tuple(names)
 
     def score(self, partition: CanonicalPartition, config: Config | None = None) -> Result:
         """Score one trace or session (contract, sections 2 to 7).

@@ -130,7 +130,9 @@ def _columns(*, content: bool) -> tuple[tuple[str, ColumnType], ...]:
 
 
 def _calls(value: bytes | None) -> tuple[ToolCall, ...]:
-    return () if value is None else tuple([ToolCall(**call) for call in encode.decode(value)])
+    if value is None:
+        return ()
+    return tuple([ToolCall(c["name"], c["id"], c["arguments"], c["full_name"]) for c in encode.decode(value)])
 
 
 def _decoded(value: bytes | None) -> Any:
