@@ -18,6 +18,9 @@ from stepacc_core.alignment.relation import Mask, Pattern
 
 Span = tuple[int, int]
 
+_STEPS_AN_EDIT = 32
+"""Expected steps for each edit that the first band has room for, beyond one and those that the lengths ask for."""
+
 _Row = tuple[int, list[int], list[int]]
 """Places before an element: the first column; the costs, with one that is never reached on both sides; and for a group,
 where the best window ends that begins at each place."""
@@ -56,7 +59,8 @@ def small_spans(elements: list[Pattern], total: int, size: int, widest: int) -> 
     more = size - total
     length = size + 1
     costs = _Costs(length**3, length**2, length, length**3 * (size + total + 1) * 2)
-    reach, slack = abs(more) + 1, 1
+    slack = 1 + total // _STEPS_AN_EDIT
+    reach = abs(more) + slack
     below, above = _band(reach, more, 0, 0)
     while below + above < widest:
         rows = _rows(elements, size, (total, below, above), costs)
