@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from stepacc_core.alignment.distance import SHORT
 from stepacc_core.alignment.engine import best_spans
 from stepacc_core.alignment.entries import Entry, entries, plain_entries
 from stepacc_core.alignment.limits import check_size
@@ -55,7 +54,7 @@ def align(trajectory: Trajectory, steps: Sequence[Step]) -> Alignment:
     """
     size = len(steps)
     check_size(trajectory.total_steps, size)
-    if size <= SHORT and not trajectory.has_groups:
+    if not trajectory.has_groups:
         masks = cast("list[Mask]", patterns(trajectory, steps[::-1]))  # there are no tuples without groups
         edits = plain_edits(masks, size)
         if edits is not None:

@@ -1,4 +1,4 @@
-"""Plain steps against a short run: rows from the end, then one walk from the start.
+"""Plain steps: rows from the end, then one walk from the start.
 
 Here row `i` and column `j` speak of the last `i` elements and the last `j` steps, so masks are mirrored: bit `j` stands
 for the step that `j` others follow.
@@ -13,7 +13,8 @@ they meet again. The one with the fewest substitutions, which has the most match
 moves are preferred from left to right.
 """
 
-from stepacc_core.alignment.distance import Rows, short_rows
+from stepacc_core.alignment.distance import Rows, rows
+from stepacc_core.alignment.limits import Budget
 from stepacc_core.alignment.relation import Mask
 
 Edit = tuple[str, int, int]
@@ -39,13 +40,14 @@ def plain_edits(masks: list[Mask], size: int) -> list[Edit] | None:
     last, end = len(masks) - 1, size - 1
     front = _front(masks, end)
     rest = masks[front:][::-1]
-    table = short_rows(rest, size - front)
-    alike = table.alike
+    table = rows([*rest], size - front, Budget())
+    alike, bases = table.alike, table.bases
     element, step = last - front, end - front
     left = _FORKED * (len(masks) + size)
     edits: list[Edit] = []
     while element >= 0 and step >= 0:
-        if alike[element] >> step & 1:
+        at = step - bases[element]
+        if at >= 0 and alike[element] >> at & 1:
             element -= 1
             step -= 1
             continue
@@ -60,7 +62,7 @@ def plain_edits(masks: list[Mask], size: int) -> list[Edit] | None:
                 edits.append(("insert", last - element, end - step))
             elif move == _MISSING:
                 edits.append(("delete", last - element, end - step))
-            elif not alike[element] >> step & 1:
+            elif not alike[element] >> (step - bases[element]) & 1:
                 edits.append(("substitute", last - element, end - step))
             element -= move != _EXTRA
             step -= move != _MISSING
@@ -79,16 +81,18 @@ def _front(masks: list[Mask], end: int) -> int:
 
 def _moves(table: Rows, element: int, step: int) -> list[int]:
     """Return the moves that may be best at a place."""
-    if step < 0:
+    at = step - table.bases[element]
+    if at < 0:  # no step is left, or none in the band
         return [_MISSING]
-    if table.alike[element] >> step & 1:
+    if table.alike[element] >> at & 1:
         return [_PAIR]
     moves = []
-    if not table.kept[element] >> step & 1:
+    if not table.kept[element] >> at & 1:
         moves.append(_PAIR)
-    if table.rises[element + 1] >> step & 1:
+    before = step - table.bases[element + 1]
+    if before >= 0 and table.rises[element + 1] >> before & 1:
         moves.append(_EXTRA)
-    if table.missing[element] >> (step + 1) & 1:
+    if table.missing[element] >> (at + 1) & 1:
         moves.append(_MISSING)
     return moves
 
@@ -98,20 +102,20 @@ def _best_way(table: Rows, element: int, step: int, most: int) -> tuple[list[int
 
     No moves are returned where there are more than `most` places.
     """
-    rows, meeting = _ways(table, element, step, most)
-    places = sum(map(len, rows))
+    ways, meeting = _ways(table, element, step, most)
+    places = sum(map(len, ways))
     if places > most:
         return [], places
     # The fewest substitutions from each place on, and the move that leads there.
     follows = dict.fromkeys(meeting, (0, _PAIR))
     chosen = []
-    for above, row in enumerate(reversed(rows), element - len(rows) + 1):
+    for above, row in enumerate(reversed(ways), element - len(ways) + 1):
         here: dict[int, tuple[int, int]] = {}
         for place, moves in reversed(row.items()):
             options = []
             for move in moves:
                 if move == _PAIR:
-                    unlike = not table.alike[above] >> place & 1
+                    unlike = not table.alike[above] >> (place - table.bases[above]) & 1
                     options.append((follows[place - 1][0] + unlike, move))
                 else:
                     options.append((here[place - 1][0] if move == _EXTRA else follows[place][0], move))
@@ -134,10 +138,10 @@ def _ways(table: Rows, element: int, step: int, most: int) -> tuple[list[dict[in
     The second answer is the places of the row where they do: one, or those before the last element is passed, from
     which there is only one way on. The search ends after `most` places.
     """
-    rows: list[dict[int, list[int]]] = []
+    found: list[dict[int, list[int]]] = []
     places = [step]
     seen = 0
-    while element >= 0 and seen <= most and (len(places) > 1 or not rows):
+    while element >= 0 and seen <= most and (len(places) > 1 or not found):
         row: dict[int, list[int]] = {}
         below: set[int] = set()
         while places:
@@ -148,8 +152,8 @@ def _ways(table: Rows, element: int, step: int, most: int) -> tuple[list[dict[in
                     below.add(place - 1 if move == _PAIR else place)
                 elif not places or places[-1] != place - 1:
                     places.append(place - 1)
-        rows.append(row)
+        found.append(row)
         seen += len(row)
         places = sorted(below)
         element -= 1
-    return rows, places
+    return found, places

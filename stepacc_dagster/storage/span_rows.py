@@ -84,13 +84,10 @@ def spans_query(traces: str, *, content: bool) -> str:
         traces: condition on the columns of `spans` that chooses one trace.
         content: whether arguments, outputs, tokens and costs are wanted; they are left out, and not read, otherwise.
     """
-    names = [name for name, _ in _columns(content=content)]
-    # Aggregates take their rows in the order of the inner query: whoever sorts by the chunk keeps it.
+    arrays = ", ".join(f"array_agg({name} ORDER BY position)" for name, _ in _columns(content=content))
     return f"""
-        SELECT position / {SPANS_PER_ROW} AS chunk, {", ".join(f"array_agg({name})" for name in names)}
-        FROM (
-            SELECT position, {", ".join(names)} FROM stepacc.spans WHERE {traces} ORDER BY position OFFSET 0
-        ) ordered GROUP BY chunk ORDER BY chunk
+        SELECT position / {SPANS_PER_ROW} AS chunk, {arrays}
+        FROM stepacc.spans WHERE {traces} GROUP BY chunk ORDER BY chunk
     """  # noqa: S608 (names of this module, and the caller's condition)
 
 

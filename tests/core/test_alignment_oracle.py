@@ -30,10 +30,20 @@ trajectories = (
 
 
 def align_by_rows(trajectory: Trajectory, observed: list[Step]) -> Alignment:
-    """Align as if the sequences were long: without what is quicker for short ones."""
+    """Align without what is quicker for short sequences, and for plain ones where ways seldom fork."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "_SMALL", -1)
-        patch.setattr(edit, "SHORT", -1)
+        patch.setattr(edit, "plain_edits", lambda *_: None)
+        return align(trajectory, observed)
+
+
+def align_within_bands(trajectory: Trajectory, observed: list[Step]) -> Alignment:
+    """Align as if the sequences were long: within bands that are narrow at first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distance, "SHORT", -1)
+        patch.setattr(distance, "_PLAIN_SLACK", 1)
+        patch.setattr(distance, "_NARROW", 1)
+        patch.setattr(plain, "_FORKED", 1_000)
         return align(trajectory, observed)
 
 
@@ -41,7 +51,8 @@ def check_against_oracle(trajectory: Trajectory, observed: list[Step]) -> None:
     """Distance, matches and every entry are the oracle's, whichever way they are found."""
     want = oracle(trajectory, observed)
     given_ = (trajectory.authored(), [(step.name, step.kind) for step in observed])
-    for found in (align(trajectory, observed), align_by_rows(trajectory, observed)):
+    for way in (align, align_by_rows, align_within_bands):
+        found = way(trajectory, observed)
         assert (found.distance, found.matches) == (want.distance, want.matches), given_
         assert found.entries == want.entries, given_
 
