@@ -238,11 +238,11 @@ def _about_metric(  # noqa: PLR0913 (what is known by then)
 ) -> Iterator[Finding]:
     yield from check_windows(replace(work.windows, followed=followed))
     try:
-        sample = gather_sample(engine, source, evaluator, work)
+        coverage, sample = gather_sample(engine, source, evaluator, work)
     except (StepaccError, sa.exc.SQLAlchemyError) as error:
         yield _not_read("newest traces and scores", error)
         return
-    yield from check_coverage(source.name, work.coverage, sample, now)
+    yield from check_coverage(source.name, coverage, sample, now)
 
 
 def _told_elsewhere(evaluators: Sequence[Evaluator], place: int) -> list[str] | None:

@@ -1,7 +1,7 @@
 """What is read of a source's tables. Nothing here reads all of spans, traces or scores: each query has an end."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -142,18 +142,24 @@ def coverage_of(
     manifest = evaluator.metric.manifest
     now = (manifest.name, manifest.version, evaluator.config_hash)
     rows = conn.execute(_COVERAGE, {"source": source}).mappings().all()
-    found = [
+    return [
         Coverage(**row, present=tuple(row[name] for name in _IDENTITY) == now)
         for row in rows
         if (row["metric"] == manifest.name if others is None else row["metric"] not in others)
     ]
-    names = {"source": source, "metric": evaluator.headline, "version": manifest.version}
-    return [
+
+
+def with_rows(
+    conn: sa.Connection, source: str, evaluator: Evaluator, found: Iterable[Coverage]
+) -> tuple[Coverage, ...]:
+    """Return coverage with the rows that `stepacc scores` shows by what the source has now, unless they are many."""
+    names = {"source": source, "metric": evaluator.headline, "version": evaluator.metric.manifest.version}
+    return tuple(
         replace(each, **conn.execute(_ROWS, {**names, "config_hash": each.config_hash}).mappings().one())
         if each.present and each.occurrences <= COUNTED_SCORES
         else each
         for each in found
-    ]
+    )
 
 
 def count_traces(conn: sa.Connection, source: str) -> tuple[int, int]:

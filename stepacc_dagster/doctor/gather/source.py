@@ -114,15 +114,20 @@ def gather_work(engine: sa.Engine, source: Source, evaluator: Evaluator, others:
         )
 
 
-def gather_sample(engine: sa.Engine, source: Source, evaluator: Evaluator, work: Work) -> Sample:
-    """Read the newest traces and scores of a source: so many that it takes a moment, however many there are."""
+def gather_sample(
+    engine: sa.Engine, source: Source, evaluator: Evaluator, work: Work
+) -> tuple[tuple[Coverage, ...], Sample]:
+    """Read the newest traces and scores of a source: so many that it takes a moment, however many there are.
+
+    The first answer is the coverage in `work`, with the rows that are there.
+    """
     with reading(engine) as conn:
         traces, gone = queries.count_traces(conn, source.name)
         reasons, hint = queries.newest_scores(conn, source, evaluator)
         oldest = None
         if work.open_window:
             oldest = queries.oldest_open(conn, source.name, work.open_window, source.settling.at(work.now))
-        return Sample(
+        sample = Sample(
             traces=traces,
             gone=gone,
             oldest_open=oldest,
@@ -130,6 +135,7 @@ def gather_sample(engine: sa.Engine, source: Source, evaluator: Evaluator, work:
             reasons=tuple(reasons),
             hint=hint,
         )
+        return queries.with_rows(conn, source.name, evaluator, work.coverage), sample
 
 
 def _annotated(conn: sa.Connection, source: Source, evaluator: Evaluator) -> Iterator[AnnotatedKind]:
